@@ -16,6 +16,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/audit"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/changetrace"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/distribute"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/queue"
@@ -61,6 +62,8 @@ type Options struct {
 	// Audit gets records of sets that changed and of profiles that became weaker, nil for
 	// nowhere.
 	Audit *audit.Log
+	// Traces follows changes of profiles to the last broker, nil for no traces.
+	Traces *changetrace.Tracer
 }
 
 // CacheOptions returns what the manager's cache must be made with: pods stripped to
@@ -109,6 +112,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 			}
 		},
 		RevisionAhead: func(namespace string) { sets.Add(queue.Request(namespace)) },
+		Traces:        options.Traces,
 	})
 	if err != nil {
 		return err
@@ -131,6 +135,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		},
 		Metrics: options.Metrics,
 		Audit:   options.Audit,
+		Traces:  options.Traces,
 	})
 	if err != nil {
 		return err

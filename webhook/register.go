@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/audit"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/changetrace"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/shares"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/validation"
@@ -59,6 +60,9 @@ type Options struct {
 	// a policy or peer of a key access service, nil for nowhere.
 	Audit *audit.Log
 
+	// Traces gets the admission of each change of a profile, nil for no traces.
+	Traces *changetrace.Tracer
+
 	// Leaving is closed some seconds before the webhooks' server ends. From then on
 	// answers ask the API server to call other replicas. If it is nil, they never do.
 	Leaving <-chan struct{}
@@ -89,8 +93,9 @@ func Register(mgr manager.Manager, options Options) error {
 		Review: func(ctx context.Context, review *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error) {
 			return reviews.SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 		},
-		Live:  mgr.GetAPIReader(),
-		Audit: options.Audit,
+		Live:   mgr.GetAPIReader(),
+		Audit:  options.Audit,
+		Traces: options.Traces,
 	})
 	injector := newPodInjector(admission.NewDecoder(scheme), mgr.GetClient(), mgr.GetAPIReader(), options)
 

@@ -68,6 +68,7 @@ type config struct {
 	socketGroup         int64
 
 	audit   auditConfig
+	traces  changeTraces
 	signing signingConfig
 	serving servingConfig
 
@@ -122,6 +123,7 @@ func (c *config) flags() *pflag.FlagSet {
 	f.IntVar(&c.minimumStrength, "minimum-strength", 0, "least security strength in `bits` of a profile: 112, 128, 192 or 256, or 0 for any; weaker ones are refused and not served")
 
 	c.audit.flags(f)
+	c.traces.flags(f)
 	c.signing.flags(f)
 	c.serving.flags(f)
 
@@ -178,6 +180,7 @@ func (c *config) check() error {
 		problem("key-gateway-service", c.keyGatewayService, "the name of a Service, or nothing for no key gateway")
 	}
 	c.audit.check(problem, oneOf)
+	c.traces.check(problem)
 	c.signing.check(problem)
 	c.serving.check(c.enableWebhooks, problem)
 	oneOf("log-level", c.logLevel, "debug", "info", "warn", "error")

@@ -24,6 +24,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/logs/libraries"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 	"github.com/crypto-broker/crypto-broker-operator/controllers"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/changetrace"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
 	"github.com/crypto-broker/crypto-broker-operator/webhook"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/server"
@@ -46,6 +47,11 @@ func operate(ctx context.Context, c *config, logTo io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, endAudit()) }()
+	traces, endTraces, err := c.traces.use(ctx, metrics.Registry)
+	if err != nil {
+		return err
+	}
+	defer endTraces()
 	kubernetes, err := ctrl.GetConfig()
 	if err != nil {
 		return fmt.Errorf("no access to a cluster: %w", err)
@@ -73,13 +79,13 @@ func operate(ctx context.Context, c *config, logTo io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := addReconcilers(mgr, c, certs, keys, gateway, client, records); err != nil {
+	if err := addReconcilers(mgr, c, certs, keys, gateway, client, records, traces); err != nil {
 		return err
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return err
 	}
-	if err := addWebhooks(mgr, c, certs, keys, records, ctx.Done()); err != nil {
+	if err := addWebhooks(mgr, c, certs, keys, records, traces, ctx.Done()); err != nil {
 		return err
 	}
 	if c.enableWebhooks {
@@ -151,7 +157,7 @@ func newManager(kubernetes *rest.Config, c *config, certs certificateSource) (ma
 
 // addWebhooks adds the webhooks, which every replica serves. A replica is not ready
 // before the API server would accept its certificate, so that nobody calls it earlier.
-func addWebhooks(mgr manager.Manager, c *config, certs certificateSource, keys webhook.Keys, records *audit.Log, leaving <-chan struct{}) error {
+func addWebhooks(mgr manager.Manager, c *config, certs certificateSource, keys webhook.Keys, records *audit.Log, traces *changetrace.Tracer, leaving <-chan struct{}) error {
 	if certs == nil {
 		return mgr.AddReadyzCheck("ping", healthz.Ping)
 	}
@@ -161,6 +167,7 @@ func addWebhooks(mgr manager.Manager, c *config, certs certificateSource, keys w
 		Template:          c.template(),
 		Keys:              keys,
 		Audit:             records,
+		Traces:            traces,
 		Leaving:           leaving,
 	})
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 	"github.com/crypto-broker/crypto-broker-operator/controllers"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/catalogue"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/changetrace"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/keygateway"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/keyproviders"
@@ -21,8 +22,8 @@ import (
 // addReconcilers adds the reconcilers, which only the leader runs. certs is nil if there
 // are no webhooks; keys sign sets; gateway is nil if there is no key gateway; client asks brokers
 // which set they serve, and key gateways what they know of key providers; records is nil if
-// there is no audit log.
-func addReconcilers(mgr manager.Manager, c *config, certs certificateSource, keys controllers.Keys, gateway *keygateway.Gateway, client *confirm.Client, records *audit.Log) error {
+// there is no audit log, and traces if changes have no traces.
+func addReconcilers(mgr manager.Manager, c *config, certs certificateSource, keys controllers.Keys, gateway *keygateway.Gateway, client *confirm.Client, records *audit.Log, traces *changetrace.Tracer) error {
 	var outdated func(*corev1.Pod) bool
 	var ready func() error
 	if certs != nil {
@@ -40,6 +41,7 @@ func addReconcilers(mgr manager.Manager, c *config, certs certificateSource, key
 		MinimumStrength:   c.minimumStrength,
 		Metrics:           metrics.Registry,
 		Audit:             records,
+		Traces:            traces,
 	}
 	if gateway != nil {
 		options.KeyGateway = gateway

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/injected"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/changetrace"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/queue"
 )
@@ -61,6 +62,8 @@ type Options struct {
 	// its namespace's target has, to which it will not go back; nil for no call. It must
 	// not block and must not call the Distributor.
 	RevisionAhead func(namespace string)
+	// Traces follows changes of profiles to their last broker, nil for no traces.
+	Traces *changetrace.Tracer
 }
 
 // Distributor brings sets into brokers. Its methods are safe for concurrent use.
@@ -183,6 +186,7 @@ func (d *Distributor) Forget(name string) {
 		}
 		d.drop(name, ns)
 	}
+	d.options.Traces.Forget(name)
 }
 
 // podChanged ignores events that make no difference to a broker.
@@ -222,6 +226,7 @@ func (d *Distributor) observe(ctx context.Context, name types.NamespacedName) (*
 			delete(ns.brokers, name.Name)
 			d.brokers += len(ns.brokers)
 			d.drop(name.Namespace, ns)
+			d.options.Traces.Left(name)
 			d.options.Changed(name.Namespace)
 		}
 		return nil, nil
@@ -240,6 +245,8 @@ func (d *Distributor) see(ns *namespace, object *corev1.Pod, seen pod) (b *broke
 		b = &broker{annotates: d.options.Annotate}
 		ns.brokers[object.Name] = b
 		d.brokers++
+	} else if b.pod.uid != seen.uid {
+		d.options.Traces.Left(seen.name) // another pod has its name
 	}
 	b.setTarget(ns.target)
 	b.setPod(seen, time.Now())

@@ -42,6 +42,14 @@ func SetWritten(took time.Duration) {
 	stageDuration.WithLabelValues(stageWritten).Observe(took.Seconds())
 }
 
+// observeTimes counts how long the set took until the broker confirmed it.
+func (b *broker) observeTimes(now time.Time) {
+	propagationDuration.Observe(now.Sub(b.target.Written).Seconds())
+	if b.tries > 0 {
+		stageDuration.WithLabelValues(stageServed).Observe(now.Sub(b.tried).Seconds())
+	}
+}
+
 func init() {
 	for _, stage := range []string{stageWritten, stageAnnotated, stageServed} {
 		stageDuration.WithLabelValues(stage)

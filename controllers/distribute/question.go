@@ -76,10 +76,10 @@ func (d *Distributor) record(ctx context.Context, b *broker, at netip.AddrPort, 
 	case failure != nil:
 		b.recordFailure(now)
 		log.FromContext(ctx).V(1).Info("broker not confirmed", "pod", b.pod.name, "reason", failure.Error())
-	case b.recordAnswer(answer, d.brokers, now) && b.isTimed():
-		propagationDuration.Observe(now.Sub(b.target.Written).Seconds())
-		if b.tries > 0 {
-			stageDuration.WithLabelValues(stageServed).Observe(now.Sub(b.tried).Seconds())
+	case b.recordAnswer(answer, d.brokers, now):
+		d.options.Traces.Confirmed(b.traced())
+		if b.isTimed() {
+			b.observeTimes(now)
 		}
 	}
 	return b.ahead()

@@ -48,6 +48,9 @@ func (d *Distributor) write(ctx context.Context, request reconcile.Request) (rec
 	case b.pod.uid != uid:
 	case err == nil:
 		b.recordWrite(digest, value, now.Sub(begin), now)
+		if b.target.Digest == digest {
+			d.options.Traces.Annotated(request.NamespacedName, now)
+		}
 		if b.tries == 1 && b.target.Digest == digest && !b.target.Written.IsZero() {
 			stageDuration.WithLabelValues(stageAnnotated).Observe(now.Sub(b.target.Written).Seconds())
 		}

@@ -68,9 +68,11 @@ func (r *reconciler) apply(ctx context.Context, from sources, set guarded) (targ
 	if err := r.restored(); err != nil {
 		return r.targetInPlace(ctx, from), 0, err
 	}
+	from.pass.Compiled()
 	if err := r.configMaps.write(ctx, from.namespace, from.found, files, set.annotations); err != nil {
 		return r.targetInPlace(ctx, from), 0, err
 	}
+	from.pass.Written(set.Digest, seal.Revision)
 	r.remember(from.namespace, set, seal)
 	r.guard.weakened.Add(float64(len(set.allowed)))
 	r.reportWeakened(ctx, from.namespace.Name, set.allowed)

@@ -18,6 +18,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/audit"
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/changetrace"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/distribute"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/queue"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/state"
@@ -52,6 +53,7 @@ type reconciler struct {
 	// decided is called after each decision.
 	decided func(namespace string)
 	audit   *audit.Log
+	traces  *changetrace.Tracer
 }
 
 // sources are what the set of a namespace is made from.
@@ -63,13 +65,15 @@ type sources struct {
 	rendered render.Result
 	// found is the ConfigMap in place, nil for none.
 	found *corev1.ConfigMap
+	// pass is nil if no change of a profile is traced.
+	pass *changetrace.Pass
 }
 
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	if request.Name == everyNamespace {
 		return reconcile.Result{}, r.requestAll(ctx)
 	}
-	begin := time.Now()
+	begin, pass := time.Now(), r.traces.Begin(request.Name)
 	var namespace corev1.Namespace
 	err := r.client.Get(ctx, request.NamespacedName, &namespace)
 	gone := apierrors.IsNotFound(err)
@@ -81,6 +85,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, nil
 	}
 	if contract.IsExcluded(namespace.Name, r.operatorNamespace) {
+		r.traces.Forget(request.Name)
 		r.publish(&namespace, state.Decision{Excluded: true})
 		return reconcile.Result{}, nil
 	}
@@ -89,6 +94,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	from.pass = pass
 	set, target, pause, err := r.decide(ctx, from)
 	if pause > 0 {
 		return reconcile.Result{RequeueAfter: pause}, nil
@@ -105,6 +111,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	r.namespaces.Update(&namespace, func(known *state.Namespace) { known.Target = target })
 	if err := r.distributor.SetTarget(ctx, namespace.Name, target); err != nil {
 		return reconcile.Result{}, err
+	}
+	if err == nil {
+		r.distributor.Follow(namespace.Name, pass)
 	}
 	r.publish(&namespace, decision(set, target, err))
 	return reconcile.Result{}, err

@@ -14,6 +14,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/audit"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/changetrace"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/distribute"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/queue"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/state"
@@ -42,7 +43,7 @@ type KeyGateway interface {
 	OnChange(f func(context.Context))
 }
 
-// Options configure the reconciler. All are required but MinimumStrength, KeyGateway and Audit.
+// Options configure the reconciler. All are required but MinimumStrength, KeyGateway, Audit and Traces.
 type Options struct {
 	// Namespaces is where the reconciler remembers namespaces, and publishes its
 	// decisions.
@@ -68,6 +69,8 @@ type Options struct {
 	// Audit gets records of sets that changed and of profiles that became weaker, nil for
 	// nowhere.
 	Audit *audit.Log
+	// Traces follows changes of profiles, nil for no traces.
+	Traces *changetrace.Tracer
 }
 
 // Setup adds the reconciler to the manager. It runs on the leader.
@@ -103,7 +106,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		}
 		return logger
 	}
-	return watchForNamespaces(ctrl.NewControllerManagedBy(mgr).Named("namespace"), mgr.GetClient(), options.OperatorNamespace).
+	return watchForNamespaces(ctrl.NewControllerManagedBy(mgr).Named("namespace"), mgr.GetClient(), options.OperatorNamespace, options.Traces).
 		WithOptions(controller).
 		Complete(&reconciler{
 			client:            mgr.GetClient(),
@@ -122,5 +125,6 @@ func Setup(mgr ctrl.Manager, options Options) error {
 			distributor:       options.Distributor,
 			decided:           options.Decided,
 			audit:             options.Audit,
+			traces:            options.Traces,
 		})
 }

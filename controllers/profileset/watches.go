@@ -18,6 +18,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/changetrace"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/queue"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
@@ -26,15 +27,16 @@ type requests = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // watchForNamespaces requests a namespace when something changed that its set is made
 // from, or the ConfigMap that holds it.
-func watchForNamespaces(b *builder.Builder, reader client.Reader, operatorNamespace string) *builder.Builder {
+func watchForNamespaces(b *builder.Builder, reader client.Reader, operatorNamespace string, traces *changetrace.Tracer) *builder.Builder {
+	selected := selected{reader, operatorNamespace}
 	ofNamespace := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
 		return []reconcile.Request{queue.Request(object.GetNamespace())}
 	})
 	return b.
 		Watches(&corev1.Namespace{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(namespaceChanged)).
-		Watches(&v1alpha1.CryptoProfile{}, ofNamespace, builder.WithPredicates(queue.StepChanged)).
+		Watches(&v1alpha1.CryptoProfile{}, traced(ofNamespace, traces, "CryptoProfile", namespaceOf), builder.WithPredicates(queue.StepChanged)).
 		Watches(&corev1.ConfigMap{}, ofNamespace).
-		Watches(&v1alpha1.ClusterCryptoProfile{}, selected{reader, operatorNamespace}.handler(), builder.WithPredicates(queue.StepChanged))
+		Watches(&v1alpha1.ClusterCryptoProfile{}, traced(selected.handler(), traces, "ClusterCryptoProfile", selected.namespaces), builder.WithPredicates(queue.StepChanged))
 }
 
 // namespaceChanged ignores updates that make no difference to the set of a namespace.
@@ -62,10 +64,17 @@ func (s selected) handler() handler.EventHandler {
 }
 
 func (s selected) add(ctx context.Context, q requests, profiles ...client.Object) {
+	for _, name := range s.namespaces(ctx, profiles...) {
+		q.Add(queue.Request(name))
+	}
+}
+
+// namespaces returns the namespaces that one of some ClusterCryptoProfiles selects.
+func (s selected) namespaces(ctx context.Context, profiles ...client.Object) (names []string) {
 	var namespaces corev1.NamespaceList
 	if err := s.reader.List(ctx, &namespaces); err != nil {
 		log.FromContext(ctx).Error(err, "listing the namespaces of a ClusterCryptoProfile from the cache")
-		return
+		return nil
 	}
 	for i := range namespaces.Items {
 		ns := &namespaces.Items[i]
@@ -74,9 +83,10 @@ func (s selected) add(ctx context.Context, q requests, profiles ...client.Object
 		}
 		for _, object := range profiles {
 			if render.Selects(&object.(*v1alpha1.ClusterCryptoProfile).Spec, ns.Labels) {
-				q.Add(queue.Request(ns.Name))
+				names = append(names, ns.Name)
 				break
 			}
 		}
 	}
+	return names
 }

@@ -36,8 +36,8 @@ type Traces struct {
 	SamplerArgument string
 }
 
-// Protocols and samplers of a broker. The lists are repeated here, so that the operator
-// does not contain the broker's exporters.
+// Protocols and samplers of a broker. The lists are repeated here, so that this
+// package does not import the broker's exporters.
 var (
 	traceProtocols = []string{"grpc", "http/protobuf", "http/json"}
 	traceSamplers  = []string{

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/audit"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/changetrace"
 )
 
 // Reviewer asks the API server whether somebody may do something.
@@ -34,6 +35,9 @@ type Options struct {
 
 	// Audit gets a record of each change, nil for nowhere.
 	Audit *audit.Log
+
+	// Traces gets the admission of each change of a profile, nil for no traces.
+	Traces *changetrace.Tracer
 }
 
 // Validators are the handlers of each kind.
@@ -49,8 +53,8 @@ func Handlers(scheme *runtime.Scheme, reader client.Reader, options Options) Val
 	valid := admission.WithValidator(scheme, newCryptoProfileValidator(reader, keys))
 	validCluster := admission.WithValidator(scheme, newClusterCryptoProfileValidator(reader, keys))
 	return Validators{
-		CryptoProfile:        audited(options.Audit, counted(guardedBy(guard, decoder, guardedNamespaced, valid.Handler))),
-		ClusterCryptoProfile: audited(options.Audit, counted(guardedBy(guard, decoder, guardedCluster, validCluster.Handler))),
+		CryptoProfile:        audited(options.Audit, traced(options.Traces, counted(guardedBy(guard, decoder, guardedNamespaced, valid.Handler)))),
+		ClusterCryptoProfile: audited(options.Audit, traced(options.Traces, counted(guardedBy(guard, decoder, guardedCluster, validCluster.Handler)))),
 		KeyProvider:          audited(options.Audit, admission.WithValidator(scheme, newKeyProviderValidator(keys)).Handler),
 		ClusterKeyProvider:   audited(options.Audit, admission.WithValidator(scheme, newClusterKeyProviderValidator(keys)).Handler),
 		KeyAccessPolicy:      audited(options.Audit, admission.WithValidator(scheme, newKeyAccessPolicyValidator(options.OperatorNamespace)).Handler),

@@ -63,10 +63,13 @@ func (d decision) samples(parent trace.SpanContext, in trace.TraceID) bool {
 }
 
 // ids makes random ids of spans, as OpenTelemetry does. A trace keeps the id with which
-// decision has decided.
+// decision has decided, and a [Span] its own id.
 type ids struct{}
 
-type traceIDKey struct{}
+type (
+	traceIDKey struct{}
+	spanIDKey  struct{}
+)
 
 // NewIDs implements sdk.IDGenerator.
 func (ids) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
@@ -78,7 +81,8 @@ func (ids) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 }
 
 // NewSpanID implements sdk.IDGenerator.
-func (ids) NewSpanID(context.Context, trace.TraceID) (id trace.SpanID) {
+func (ids) NewSpanID(ctx context.Context, _ trace.TraceID) (id trace.SpanID) {
+	id, _ = ctx.Value(spanIDKey{}).(trace.SpanID)
 	for !id.IsValid() {
 		binary.NativeEndian.PutUint64(id[:], rand.Uint64())
 	}

@@ -3,6 +3,7 @@
 package tracing
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,8 +23,8 @@ const (
 	// defaultServiceName is the name that brokers before version 1 have as well.
 	defaultServiceName = "crypto-broker-server"
 	serviceNamespace   = "crypto-broker"
-	// scope is the name of the instrumentation scope of the spans.
-	scope = "github.com/crypto-broker/crypto-broker-operator/broker"
+	// defaultScope is the name of the instrumentation scope of the spans of brokers.
+	defaultScope = "github.com/crypto-broker/crypto-broker-operator/broker"
 
 	defaultTimeout = 10 * time.Second
 	// flushTime is how long a broker that ends waits for a collector at most.
@@ -32,8 +33,10 @@ const (
 
 // Options are the settings of a tracer that do not come from the environment.
 type Options struct {
-	// Version is the version of the broker.
+	// Version is the version of the program.
 	Version string
+	// Scope is the name of the instrumentation scope of the spans, the broker's if it is empty.
+	Scope string
 	// Stdout is where the exporter console writes.
 	Stdout io.Writer
 	// Logger logs why exports fail.
@@ -78,7 +81,7 @@ func New(ctx context.Context, c *Config, o Options) (*Tracer, error) {
 		options = append(options, sdk.WithSpanProcessor(q))
 	}
 	t.provider = sdk.NewTracerProvider(options...)
-	t.tracer = t.provider.Tracer(scope, trace.WithInstrumentationVersion(o.Version), trace.WithSchemaURL(semconv.SchemaURL))
+	t.tracer = t.provider.Tracer(cmp.Or(o.Scope, defaultScope), trace.WithInstrumentationVersion(o.Version), trace.WithSchemaURL(semconv.SchemaURL))
 	return t, nil
 }
 

@@ -1,7 +1,7 @@
 {{/*
 SPDX-License-Identifier: Apache-2.0
-Arguments of the operator about the traces of brokers; none where there is no
-endpoint. A sentence of this chart says more than the pattern of a schema.
+Arguments of the operator about its own traces and those of brokers; none where there
+is no endpoint. A sentence of this chart says more than the pattern of a schema.
 */}}
 {{- define "crypto-broker-operator.traces" -}}
 {{- with .Values.broker.traces }}
@@ -14,6 +14,18 @@ endpoint. A sentence of this chart says more than the pattern of a schema.
 - --broker-traces-protocol={{ .protocol }}
 - --broker-traces-sampler={{ .sampler }}
 - --broker-traces-sampler-argument={{ .samplerArgument }}
+{{- end }}
+{{- end }}
+{{- with .Values.traces }}
+{{- if .endpoint }}
+{{- include "crypto-broker-operator.collector" (dict "value" "traces" "whose" "operator's" "endpoint" .endpoint "caBundle" .caBundle "protocol" "grpc") }}
+- {{ printf "--traces-endpoint=%s" .endpoint | quote }}
+{{- with .caBundle }}
+- {{ printf "--traces-ca-bundle=%s" . | replace "$" "$$" | quote }}
+{{- end }}
+- --traces-ratio={{ .ratio }}
+{{- else if .caBundle }}
+{{- fail "traces.caBundle is set, expected nothing without traces.endpoint" }}
 {{- end }}
 {{- end }}
 {{- end }}
