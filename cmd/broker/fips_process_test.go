@@ -129,6 +129,11 @@ func TestVersionTellsWhatABrokerComputesWith(t *testing.T) {
 		if code, stdout, stderr := run(t, environment(env...), "version"); code != 0 || stdout != whole {
 			t.Errorf("%v: got %d %q %q, want %q", env, code, stdout, stderr, whole)
 		}
+		_, modules, _ := strings.Cut(whole, "\n")
+		modules = "operations, sessions and signatures of audit records: " + modules
+		if code, stdout, stderr := run(t, environment(env...), "fips"); code != 0 || stdout != modules {
+			t.Errorf("%v: got %d %q %q, want %q", env, code, stdout, stderr, modules)
+		}
 	}
 }
 

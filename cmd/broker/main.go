@@ -40,10 +40,12 @@ func run(ctx context.Context, args []string, lookup func(string) (string, bool),
 		err = healthCommand(ctx, args, lookup, stdout)
 	case "version":
 		err = versionCommand(args, lookup, stdout)
+	case "fips":
+		err = fipsCommand(args, lookup, stdout)
 	case "help":
 		_, err = io.WriteString(stdout, serveUsage())
 	default:
-		err = program.Usagef("unknown command %q, expected serve (the default), health, version or help", command)
+		err = program.Usagef("unknown command %q, expected serve (the default), health, version, fips or help", command)
 	}
 	switch {
 	case err == nil, errors.Is(err, pflag.ErrHelp):

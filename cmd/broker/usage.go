@@ -22,6 +22,7 @@ Usage:
   broker [serve] [flags]    serve until SIGTERM or SIGINT
   broker health [flags]     exit with 0 if a broker serves, else with 1
   broker version            print the version
+  broker fips               print which cryptographic module serves what
   broker help               print this text
 
 The environment variable in brackets can replace a flag. If both are given, the

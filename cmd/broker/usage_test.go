@@ -32,7 +32,7 @@ func TestAWrongValueIsNamedInOneSentence(t *testing.T) {
 		want string
 	}{
 		"no profiles":                        {nil, nil, "--profiles-dir or CRYPTO_BROKER_PROFILES_DIR is required: the absolute path of the directory with Profiles.yaml"},
-		"an unknown command":                 {nil, []string{"surf"}, `unknown command "surf", expected serve (the default), health, version or help`},
+		"an unknown command":                 {nil, []string{"surf"}, `unknown command "surf", expected serve (the default), health, version, fips or help`},
 		"an unknown flag":                    {nil, []string{"--surf"}, "unknown flag: --surf"},
 		"a stray argument":                   {nil, []string{"--profiles-dir", "/p", "x"}, `unexpected argument "x"`},
 		"a relative path":                    {nil, []string{"--profiles-dir", "p"}, `invalid argument "p" for "--profiles-dir" flag: expected an absolute path`},
@@ -75,6 +75,7 @@ func TestAWrongValueIsNamedInOneSentence(t *testing.T) {
 		"an unknown TLS provider":            {nil, []string{"--profiles-dir", "/p", "--tls-provider", "gnutls"}, `invalid argument "gnutls" for "--tls-provider" flag: expected one of go, openssl`},
 		"neither yes nor no, version":        {[]string{"CRYPTO_BROKER_REQUIRE_FIPS=strictly"}, []string{"version"}, `invalid value "strictly" of the environment variable CRYPTO_BROKER_REQUIRE_FIPS: expected true or false`},
 		"an argument of version":             {nil, []string{"version", "x"}, `version takes no arguments, found "x"`},
+		"an argument of fips":                {nil, []string{"fips", "x"}, `fips takes no arguments, found "x"`},
 		"a relative socket of health":        {nil, []string{"health", "--socket", "s"}, `invalid argument "s" for "--socket" flag: expected an absolute path`},
 	} {
 		t.Run(sentence, func(t *testing.T) {

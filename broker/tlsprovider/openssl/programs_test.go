@@ -70,9 +70,11 @@ func TestABrokerTellsWhichOpenSSLMakesItsConnections(t *testing.T) {
 		t.Fatal(err)
 	}
 	for provider, want := range map[string]string{"openssl": module.Version, "go": "Go Cryptographic Module v1.0.0, FIPS 140-3 mode on", "": "Go Cryptographic Module v1.0.0, FIPS 140-3 mode on"} {
-		output, succeeded := run(t, []string{"CRYPTO_BROKER_TLS_PROVIDER=" + provider}, "broker", "version")
-		if !succeeded || !strings.Contains(output, "\nTLS of connections to others: "+want) {
-			t.Errorf("%q: got %s, want %s", provider, output, want)
+		for _, command := range []string{"version", "fips"} {
+			output, succeeded := run(t, []string{"CRYPTO_BROKER_TLS_PROVIDER=" + provider}, "broker", command)
+			if !succeeded || !strings.Contains(output, "\nTLS of connections to others: "+want) {
+				t.Errorf("%s with %q: got %s, want %s", command, provider, output, want)
+			}
 		}
 	}
 }
