@@ -99,7 +99,8 @@ func downloadDebian(folder, arch string) ([]debianPackage, error) {
 // debianSources returns the archives of Debian's release among those that the machine uses, which may be mirrors, in apt's
 // form. What they have has to be signed by Debian.
 func debianSources() (string, error) {
-	targets, err := command("", "apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE) $(COMPONENT)", "Created-By: Packages")
+	// With the information of releases it would leave out archives whose lists the machine does not have yet.
+	targets, err := command("", "apt-get", "indextargets", "--no-release-info", "--format", "$(REPO_URI) $(RELEASE) $(COMPONENT)", "Created-By: Packages")
 	if err != nil {
 		return "", err
 	}
