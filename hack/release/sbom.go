@@ -47,7 +47,11 @@ func billOf(name, binary, version string, at time.Time, more ...cyclonedx.Compon
 		if module.Replace != nil {
 			module = module.Replace
 		}
-		components = append(components, library(module.Path, module.Version, module.Sum))
+		of := module.Version
+		if of == "(devel)" { // a module of this repository, whose parts all have one version
+			of = version
+		}
+		components = append(components, library(module.Path, of, module.Sum))
 	}
 	components = append(components, more...)
 	var all []string
