@@ -3,10 +3,18 @@
 package openssl_test
 
 import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"runtime/debug"
 	"strconv"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/crypto-broker/crypto-broker-operator/clients/openssl"
@@ -42,6 +50,91 @@ func TestConnectionsLeaveNoMemoryBehind(t *testing.T) {
 	if after := residentMemory(t); after > before+limit {
 		t.Errorf("%d connections left %d KiB behind, expected less than %d KiB", connections, (after-before)>>10, limit>>10)
 	}
+}
+
+// The variables of a process that TestAProcessWithOpenSSLTakesLittleMoreMemory starts.
+const (
+	measuredProvider = "MEASURED_PROVIDER"
+	measuredServer   = "MEASURED_SERVER"
+	measuredRoots    = "MEASURED_ROOTS"
+	measuredCount    = "MEASURED_CONNECTIONS"
+)
+
+// A process with each provider makes 20 requests over each of some connections, which stay open. The library and its
+// connections are part of the difference. A broker has some ten connections to others.
+func TestAProcessWithOpenSSLTakesLittleMoreMemory(t *testing.T) {
+	if which := os.Getenv(measuredProvider); which != "" {
+		fmt.Printf("resident %d\n", memoryWithConnections(t, which))
+		return
+	}
+	authority := newAuthority(t)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") }))
+	server.TLS = authority.serverConfig(t)
+	server.StartTLS()
+	defer server.Close()
+	roots := filepath.Join(t.TempDir(), "roots.pem")
+	if err := os.WriteFile(roots, authority.pem, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	resident := func(which string, connections int) int {
+		t.Helper()
+		command := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
+		command.Env = append(os.Environ(), measuredProvider+"="+which, measuredServer+"="+server.URL, measuredRoots+"="+roots, measuredCount+"="+strconv.Itoa(connections))
+		output, err := command.CombinedOutput()
+		_, rest, _ := strings.Cut(string(output), "resident ")
+		number, _, _ := strings.Cut(rest, "\n")
+		bytes, bad := strconv.Atoi(number)
+		if err != nil || bad != nil {
+			t.Fatalf("%s: %v\n%s", which, err, output)
+		}
+		return bytes
+	}
+	const limit, connections = 10 << 20, 10
+	usual := resident("go", connections)
+	difference := resident("openssl", connections) - usual
+	t.Logf("%d connections: crypto/tls %.1f MiB, OpenSSL %.1f MiB more", connections, float64(usual)/(1<<20), float64(difference)/(1<<20))
+	if difference > limit {
+		t.Errorf("a process with OpenSSL has %d KiB more, expected %d KiB at most", difference>>10, limit>>10)
+	}
+}
+
+// memoryWithConnections makes the requests with a provider, and returns the resident memory of this process.
+func memoryWithConnections(t *testing.T, which string) int {
+	t.Helper()
+	roots, err := os.ReadFile(os.Getenv(measuredRoots))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := goProvider(t, openssl.Config{RootCAs: roots})
+	if which == "openssl" {
+		p = opensslProvider(t, openssl.Config{RootCAs: roots})
+	}
+	connections, err := strconv.Atoi(os.Getenv(measuredCount))
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := p.http1()
+	transport.MaxIdleConnsPerHost, transport.MaxIdleConns = connections, connections
+	defer transport.CloseIdleConnections()
+	client := &http.Client{Transport: transport, Timeout: patience}
+	var working sync.WaitGroup
+	for range connections {
+		working.Go(func() {
+			for range 20 {
+				response, err := client.Get(os.Getenv(measuredServer))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if text, err := io.ReadAll(response.Body); err != nil || string(text) != "hello" {
+					t.Errorf("read %q, %v", text, err)
+				}
+				_ = response.Body.Close()
+			}
+		})
+	}
+	working.Wait()
+	return residentMemory(t)
 }
 
 // residentMemory returns the memory of the process in bytes, after Go has given back what it does not use.
