@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Program reference writes the pages of docs/reference from the sources: conditions,
-// events, the codes of errors, and the methods of gRPC. It runs in the root of the repository.
+// events, the codes of errors, the methods of gRPC, and the flags of all programs. It runs in the root of the repository.
 package main
 
 import (
@@ -26,6 +26,7 @@ func generate() error {
 	}
 	for name, page := range map[string]func() (string, error){
 		"conditions.md": conditions, "events.md": events, "errors.md": codes, "methods.md": methods,
+		"flags.md": flags,
 	} {
 		text, err := page()
 		if err != nil {
