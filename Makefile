@@ -304,6 +304,13 @@ test-cluster: ## Test the cluster tooling itself: up, up again, killed half-way,
 test-e2e: ## Run the end-to-end tests on a real cluster of their own (Linux, root; the examples need Node.js, Python, a JDK, Maven and Rust).
 	go test -tags e2e -count=1 -timeout 45m -parallel 4 -v ./test/e2e/...
 
+# The version from which "make test-upgrade" upgrades: the newest release before the commit.
+FROM ?= $$(git describe --tags --abbrev=0 --match 'v[0-9]*' HEAD^)
+
+.PHONY: test-upgrade
+test-upgrade: ## Build the chart and the images of the release before, install them on a real cluster, and upgrade while pods call (5 minutes; not part of "make test", which upgrades from the commit before). FROM=COMMIT for another version.
+	from=$(FROM); UPGRADE_FROM="$$from" go test -tags e2e -count=1 -timeout 30m -v -run '^TestTheChartIsUpgraded' ./test/e2e
+
 .PHONY: test-alerts-firing
 test-alerts-firing: ## Have the reason of each alert happen on a real cluster, and see it in a real Prometheus and a real Alertmanager (Debian's, by apt-get; 5 minutes; not part of "make test").
 	go test -tags e2e,alerts -count=1 -timeout 30m -v -run '^TestEachAlertFires' ./test/e2e

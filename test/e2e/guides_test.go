@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,8 +19,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
 )
 
-// cliInGuides is the name that guides have for the image of the command line.
-const cliInGuides = "registry.example/crypto-broker/cli:v0.1.0"
+// followedElsewhere are the guides that other tests follow: the test of upgrades here, and one of cmd/crypto-broker with OpenBao.
+var followedElsewhere = []string{upgradeGuide, "encrypt-with-a-key-manager.md"}
 
 // blocks matches commands of a guide, and what they print.
 var blocks = regexp.MustCompile("(?ms)^```(sh|text)\n(.*?)^```")
@@ -29,6 +30,31 @@ var created = regexp.MustCompile(`(?m)^kubectl delete namespace (.*) --wait=fals
 
 func TestTheGuidesWorkAsTheyAreWritten(t *testing.T) {
 	t.Parallel()
+	programs := programsOfGuides(t)
+	guides, err := filepath.Glob(filepath.Join(shared.Repository, "docs", "guides", "*.md"))
+	must(t, err)
+	count := 0
+	for _, guide := range guides {
+		text, err := os.ReadFile(guide)
+		must(t, err)
+		found := blocks.FindAllStringSubmatch(string(text), -1)
+		if len(found) == 0 || slices.Contains(followedElsewhere, filepath.Base(guide)) {
+			continue // the table of contents has no commands
+		}
+		count++
+		t.Run(filepath.Base(guide), func(t *testing.T) {
+			t.Parallel()
+			follow(t, programs, string(text), found)
+		})
+	}
+	if count < 8 {
+		t.Errorf("found %d guides with commands, expected at least 8", count)
+	}
+}
+
+// programsOfGuides returns a folder with the programs that guides use.
+func programsOfGuides(t *testing.T) string {
+	t.Helper()
 	programs := t.TempDir()
 	for name, folder := range map[string]string{"kubectl-crypto_broker": "cmd/kubectl-crypto_broker", "crypto-broker": "cmd/crypto-broker"} {
 		if _, err := environment.Command(t.Context(), shared.Repository, os.Stderr, "go", "build", "-o", filepath.Join(programs, name), "./"+folder); err != nil {
@@ -38,25 +64,8 @@ func TestTheGuidesWorkAsTheyAreWritten(t *testing.T) {
 	kubectl, err := shared.cluster.Kubectl()
 	must(t, err)
 	must(t, os.Symlink(kubectl, filepath.Join(programs, "kubectl")))
-	guides, err := filepath.Glob(filepath.Join(shared.Repository, "docs", "guides", "*.md"))
-	must(t, err)
-	count := 0
-	for _, guide := range guides {
-		text, err := os.ReadFile(guide)
-		must(t, err)
-		found := blocks.FindAllStringSubmatch(string(text), -1)
-		if len(found) == 0 {
-			continue // the table of contents
-		}
-		count++
-		t.Run(filepath.Base(guide), func(t *testing.T) {
-			t.Parallel()
-			follow(t, programs, string(text), found)
-		})
-	}
-	if count < 5 {
-		t.Errorf("found %d guides with commands, expected at least 5", count)
-	}
+	must(t, os.Symlink(shared.helm.Path(), filepath.Join(programs, "helm")))
+	return programs
 }
 
 // follow runs the commands of a guide in one shell, and expects each line of its text blocks behind the commands before it.
@@ -91,26 +100,34 @@ func follow(t *testing.T, programs, text string, found [][]string) {
 		}
 		script.WriteString(block[2])
 	}
-	image := fmt.Sprintf("%s/cli:%s", shared.Images.Registry, shared.Images.Tag)
+	output, errs := run(t, programs, script.String())
+	for i, want := range expected {
+		printed, after, ended := strings.Cut(output, fmt.Sprintf("=== %d\n", i+1))
+		if !ended || !strings.HasSuffix(printed, want) {
+			t.Errorf("found\n%s\nexpected at its end\n%s\n%s", printed, want, errs)
+		}
+		output = after
+	}
+}
+
+// imageInGuides matches the name of an image in a guide.
+var imageInGuides = regexp.MustCompile(`registry\.example/crypto-broker/(\w+):v0\.1\.0`)
+
+// run runs commands of a guide in one shell, with the images of the test, and returns what they print to both streams.
+func run(t *testing.T, programs, script string) (output, errs string) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	defer cancel()
+	script = imageInGuides.ReplaceAllString(script, shared.Images.Registry+"/$1:"+shared.Images.Tag)
 	// A pipe whose reader has seen enough ends its writer, which is no failure: no pipefail.
-	command := exec.CommandContext(ctx, "bash", "-eu", "-c", strings.ReplaceAll(script.String(), cliInGuides, image))
+	command := exec.CommandContext(ctx, "bash", "-eu", "-c", script)
 	command.Dir = t.TempDir()
 	command.Env = append(os.Environ(), "KUBECONFIG="+shared.cluster.Kubeconfig, "PATH="+programs+":"+os.Getenv("PATH"))
 	command.WaitDelay = 10 * time.Second
-	var errs strings.Builder
-	command.Stderr = &errs
-	output, err := command.Output()
-	if err != nil {
-		t.Fatalf("%v\n%s\n%s", err, output, errs.String())
+	var stdout, stderr strings.Builder
+	command.Stdout, command.Stderr = &stdout, &stderr
+	if err := command.Run(); err != nil {
+		t.Fatalf("%v\n%s\n%s", err, stdout.String(), stderr.String())
 	}
-	rest := string(output)
-	for i, want := range expected {
-		printed, after, ended := strings.Cut(rest, fmt.Sprintf("=== %d\n", i+1))
-		if !ended || !strings.HasSuffix(printed, want) {
-			t.Errorf("found\n%s\nexpected at its end\n%s\n%s", printed, want, errs.String())
-		}
-		rest = after
-	}
+	return stdout.String(), stderr.String()
 }

@@ -24,8 +24,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
 )
 
-// previousVersion checks out the commit before the current source and builds its images: the one before HEAD, or HEAD
-// itself when files differ from it.
+// previousVersion checks out an earlier version and builds its images: that of UPGRADE_FROM, which "make test-upgrade" sets,
+// or the commit before the current source. That is the one before HEAD, or HEAD itself when files differ from it.
 func previousVersion(t testing.TB) (chart string, images *environment.Images) {
 	t.Helper()
 	git := func(arguments ...string) string {
@@ -37,7 +37,10 @@ func previousVersion(t testing.TB) (chart string, images *environment.Images) {
 	if git("status", "--porcelain") == "" {
 		commit = "HEAD~1"
 	}
-	commit, err := environment.Command(t.Context(), shared.Repository, nil, "git", "rev-parse", "--verify", commit)
+	if from := os.Getenv("UPGRADE_FROM"); from != "" {
+		commit = from
+	}
+	commit, err := environment.Command(t.Context(), shared.Repository, nil, "git", "rev-parse", "--verify", commit+"^{commit}")
 	if err != nil {
 		t.Fatalf("the upgrade needs the history of the repository, two commits at least (git fetch --deepen 1): %v", err)
 	}
@@ -77,6 +80,7 @@ func TestTheChartIsUpgradedUninstalledAndInstalledAgainWhilePodsCall(t *testing.
 	})
 
 	namespace := newNamespace(t, nil)
+	guide := readUpgradeGuide(t, ownChart, namespace)
 	profile := createProfile(t, namespace, "sha-256")
 	must(t, shared.client.Create(t.Context(), appDeployment(namespace, "app", 3, load)))
 	pods := readyPods(t, namespace, "app=app", 3)
@@ -89,7 +93,7 @@ func TestTheChartIsUpgradedUninstalledAndInstalledAgainWhilePodsCall(t *testing.
 
 	t.Run("an upgrade loses no call, and changes reach the pods that were there before", func(t *testing.T) {
 		admitted := admitAllTheTime(t, namespace)
-		helm(func(ctx context.Context) (string, error) { return shared.helm.Install(ctx, ownChart, &shared.Images) })
+		guide.follow(t, "## 2. The operator")
 		expectCallsGoOn(t, pods)
 		admitted()
 		changed := changeHash(t, profile, "sha3-512")
@@ -131,6 +135,15 @@ func TestTheChartIsUpgradedUninstalledAndInstalledAgainWhilePodsCall(t *testing.
 		}
 		awaitPropagated(t, profile, 3)
 		expectCallsGoOn(t, pods)
+	})
+
+	t.Run("a restart of outdated workloads brings the brokers of the current version", func(t *testing.T) {
+		guide.follow(t, "## 3. The brokers")
+		for _, pod := range readyPods(t, namespace, "app=app", 3) {
+			if image := pod.Spec.InitContainers[0].Image; image != shared.Images.Image("broker") {
+				t.Errorf("found the broker %s after the restart, expected that of the current version", image)
+			}
+		}
 	})
 }
 

