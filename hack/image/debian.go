@@ -63,7 +63,7 @@ func downloadDebian(folder, arch string) ([]debianPackage, error) {
 	if err := os.WriteFile(list, []byte(sources), 0o644); err != nil {
 		return nil, err
 	}
-	options := []string{"--quiet=2"}
+	options := []string{"--quiet=2", "--option=Acquire::Retries=3"}
 	for _, each := range []string{
 		"Dir::Etc::SourceList=" + list, "Dir::Etc::SourceParts=-", "Dir::State::Lists=" + filepath.Join(folder, "lists"), "Dir::State::Status=/dev/null",
 		"Dir::Cache=" + folder, "APT::Architecture=" + arch, "APT::Architectures=" + arch, "APT::Sandbox::User=", "Acquire::Languages=none",
