@@ -71,13 +71,14 @@ func startBroker(t *testing.T) *broker {
 			t.Error(err)
 		}
 	})
-	envelopes := newKey(t)
+	envelopes, sessions := newKey(t), newKey(t)
 	files := map[string][]byte{
 		"profiles/Profiles.yaml": profiles,
 		"keys/orders.bin":        bytes.Repeat([]byte("k"), 32),
 		"keys/archive.bin":       bytes.Repeat([]byte("a"), 32),
 		"keys/letters.key":       privatePEM(t, newKey(t)),
 		"keys/envelopes.key":     privatePEM(t, envelopes),
+		"keys/sessions.key":      privatePEM(t, sessions),
 	}
 	for name, content := range files {
 		path := filepath.Join(dir, name)
@@ -87,6 +88,7 @@ func startBroker(t *testing.T) *broker {
 	}
 	b := &broker{folder: dir, socket: filepath.Join(dir, "s", "crypto-broker-server.sock"), values: values(t)}
 	b.values["envelopes_public"] = base64.StdEncoding.EncodeToString(publicDER(t, envelopes))
+	b.values["session_public"] = sessions.Public()
 	b.start(t)
 	t.Cleanup(func() {
 		if err := errors.Join(b.cmd.Process.Signal(syscall.SIGTERM), b.cmd.Wait()); err != nil {

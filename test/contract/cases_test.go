@@ -32,6 +32,9 @@ type Step struct {
 	Operation string `json:"operation"`
 	// Request is the request, in which texts like ${name} stand for saved values.
 	Request map[string]any `json:"request"`
+	// Session is the version of the encrypted session, "v1" or "native", whose client the test is in this case. The test
+	// adds to the request what the client of the session sends, and reads what it gets.
+	Session string `json:"session"`
 	// Reply is what the reply has at least. It is nil if an error is expected.
 	Reply map[string]any `json:"reply"`
 	// Error is the expected error, or nil.

@@ -138,6 +138,12 @@ func (s Step) run(saved map[string]any, d driver) (missing bool, err error) {
 		return false, err
 	}
 	call := Call{Operation: s.Operation, Request: request.(map[string]any)}
+	var client sessionClient
+	if s.Session != "" {
+		if client, call.Request, err = s.runInSession(saved, call.Request); err != nil {
+			return false, err
+		}
+	}
 	answer, err := d.call(call)
 	switch {
 	case err != nil:
@@ -159,6 +165,11 @@ func (s Step) run(saved map[string]any, d driver) (missing bool, err error) {
 	}
 	if err := compare("reply", want, any(answer.Reply)); err != nil {
 		return false, err
+	}
+	if client != nil {
+		if err := client.after(s.Operation, answer.Reply); err != nil {
+			return false, err
+		}
 	}
 	for name, path := range s.Save {
 		if saved[name], err = field(answer.Reply, path); err != nil {

@@ -25,6 +25,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	// The messages, which are found by their names.
+	_ "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/session/v1"
 	_ "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/stream/v1"
 	_ "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v0"
 	_ "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v1"
@@ -45,6 +46,9 @@ const (
 	v0       generation = "v0"
 	exchange generation = "Exchange"
 )
+
+// sessionOperations are the operations of encrypted sessions, which have a service of their own.
+var sessionOperations = []string{"InitSession", "OpenRequest", "SealReply", "RekeySession", "CloseSession"}
 
 // wire is a driver without a client: it sends the messages themselves.
 type wire struct {
@@ -73,6 +77,11 @@ func (w *wire) call(c Call) (Answer, error) {
 			return Answer{Unsupported: true}, nil
 		}
 		reply, err = w.stream(ctx, c)
+	case slices.Contains(sessionOperations, c.Operation):
+		if w.generation != v1 {
+			return Answer{Unsupported: true}, nil
+		}
+		reply, err = w.unary(ctx, c, "cryptobroker.session.v1", "SessionService")
 	case w.generation == exchange:
 		reply, err = w.exchange(ctx, c)
 	case w.generation == v0:

@@ -61,6 +61,7 @@ type request struct {
 	ValidNotAfter         int64        `json:"validNotAfter,string"`
 	Subject               string       `json:"subject"`
 	CRLDistributionPoints []string     `json:"crlDistributionPoints"`
+	sessionRequest
 }
 
 // wrappedKey is the message WrappedKey.

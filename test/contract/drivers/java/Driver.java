@@ -153,6 +153,88 @@ class Driver {
         reply.addProperty("version", result.version());
         yield reply;
       }
+      case "InitSession" -> {
+        var request =
+            new InitSessionRequest(text(r, "keyAgreement"), text(r, "clientPublicKey"))
+                .ttlSeconds(r.has("ttlSec") ? r.get("ttlSec").getAsInt() : 0)
+                .nonce(text(r, "nonce"))
+                .timestamp(text(r, "timestamp"))
+                .clientId(text(r, "clientId"));
+        var result = client.initSession(with(r, request));
+        var reply = described(result.algorithm(), result.deprecation());
+        reply.addProperty("sessionId", result.sessionId());
+        reply.addProperty("serverPublicKey", result.serverPublicKey());
+        reply.addProperty("encAlg", result.encAlg());
+        reply.addProperty("expiresInSec", result.expiresInSeconds());
+        reply.addProperty("signature", result.signature());
+        reply.addProperty("signatureAlgorithm", result.signatureAlgorithm());
+        yield reply;
+      }
+      case "OpenRequest" -> {
+        var request =
+            new OpenRequestRequest(
+                    text(r, "method"),
+                    text(r, "path"),
+                    text(r, "kid"),
+                    text(r, "encAlg"),
+                    octets(r, "body"))
+                .timestamp(text(r, "timestamp"))
+                .sequence(text(r, "sequence"))
+                .iv(text(r, "iv"))
+                .tag(text(r, "tag"))
+                .aad(text(r, "aad"))
+                .nonce(text(r, "nonce"))
+                .idempotencyKey(text(r, "idempotencyKey"))
+                .clientId(text(r, "clientId"));
+        var result = client.openRequest(with(r, request));
+        var reply = described(result.algorithm(), result.deprecation());
+        reply.addProperty("sessionId", result.sessionId());
+        reply.addProperty("path", result.path());
+        reply.addProperty("clientPath", result.clientPath());
+        reply.addProperty("clientId", result.clientId());
+        reply.addProperty("sequence", result.sequence());
+        yield put(reply, "plaintext", result.plaintext());
+      }
+      case "SealReply" -> {
+        var request =
+            new SealReplyRequest(text(r, "sessionId"), text(r, "clientPath"), octets(r, "plaintext"))
+                .sequence(text(r, "sequence"));
+        var result = client.sealReply(with(r, request));
+        var reply = described(result.algorithm(), result.deprecation());
+        reply.addProperty("kid", result.kid());
+        reply.addProperty("encAlg", result.encAlg());
+        reply.addProperty("iv", result.iv());
+        reply.addProperty("tag", result.tag());
+        reply.addProperty("aad", result.aad());
+        reply.addProperty("nonce", result.nonce());
+        reply.addProperty("timestamp", result.timestamp());
+        reply.addProperty("idempotencyKey", result.idempotencyKey());
+        reply.addProperty("clientId", result.clientId());
+        reply.addProperty("sequence", result.sequence());
+        yield put(reply, "body", result.body());
+      }
+      case "RekeySession" -> {
+        var request =
+            new RekeySessionRequest(
+                    text(r, "method"),
+                    text(r, "path"),
+                    text(r, "kid"),
+                    text(r, "encAlg"),
+                    octets(r, "body"))
+                .timestamp(text(r, "timestamp"))
+                .sequence(text(r, "sequence"));
+        var result = client.rekeySession(with(r, request));
+        var reply = described(result.algorithm(), result.deprecation());
+        reply.addProperty("sessionId", result.sessionId());
+        reply.addProperty("path", result.path());
+        reply.addProperty("clientPath", result.clientPath());
+        reply.addProperty("sequence", result.sequence());
+        yield reply;
+      }
+      case "CloseSession" -> {
+        var result = client.closeSession(with(r, new CloseSessionRequest(text(r, "sessionId"))));
+        yield described("", result.deprecation());
+      }
       default -> null;
     };
   }

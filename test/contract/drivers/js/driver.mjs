@@ -152,6 +152,23 @@ const operations = {
     const result = await client.getPublicKey({ profile, keyId });
     return { ...common(result), der: base64(result.der), pem: result.pem, version: result.version };
   },
+  InitSession: async ({ ttlSec, ...texts }) => {
+    const result = await client.initSession({ ...texts, ttlSeconds: ttlSec });
+    return { ...result, ...common(result), expiresInSec: result.expiresInSeconds };
+  },
+  OpenRequest: async (r) => {
+    const result = await client.openRequest({ ...r, body: octets(r.body) });
+    return { ...result, ...common(result), plaintext: base64(result.plaintext) };
+  },
+  SealReply: async (r) => {
+    const result = await client.sealReply({ ...r, plaintext: octets(r.plaintext) });
+    return { ...result, ...common(result), body: base64(result.body) };
+  },
+  RekeySession: async (r) => {
+    const result = await client.rekeySession({ ...r, body: octets(r.body) });
+    return { ...result, ...common(result) };
+  },
+  CloseSession: (r) => client.closeSession(r),
 };
 
 /** codes are the numbers of the codes that a key of a batch can have. */

@@ -43,6 +43,17 @@ def signing(request: Request) -> dict[str, Any]:
     return {"key": key, "post_quantum_key": second, "format": SignatureFormat[name]}
 
 
+# The fields of requests that are encrypted, and of replies of opened ones, by the names of arguments and attributes.
+ENCRYPTED = {"method": "method", "path": "path", "kid": "kid", "enc_alg": "encAlg"}
+ENCRYPTED |= {"timestamp": "timestamp", "sequence": "sequence"}
+OPENED = {"sessionId": "session_id", "path": "path", "clientPath": "client_path", "sequence": "sequence"}
+
+
+def texts(request: Request, names: dict[str, str]) -> dict[str, str]:
+    """The arguments with texts of a request, by the names of its fields."""
+    return {argument: request.get(name, "") for argument, name in names.items()}
+
+
 def time_of(request: Request, name: str) -> datetime.datetime | None:
     """The value of a field with a time."""
     seconds = int(request.get(name, 0))
@@ -76,7 +87,7 @@ class Driver:
     def __init__(self, client: cryptobroker.Client | cryptobroker.AsyncClient) -> None:
         self._client: Any = client
 
-    async def _call(self, method: str, *arguments: Any, **options: Any) -> Any:
+    async def _call(self, method: str, /, *arguments: Any, **options: Any) -> Any:
         result = getattr(self._client, method)(*arguments, **options, timeout=CALL_LIMIT)
         return await result if inspect.isawaitable(result) else result
 
@@ -209,6 +220,39 @@ class Driver:
     async def GetPublicKey(self, r: Request) -> Reply:
         result = await self._call("get_public_key", r.get("keyId", ""), profile=r.get("profile", ""))
         return reply_of(result, {"der": "der", "pem": "pem", "version": "version"})
+
+    async def InitSession(self, r: Request) -> Reply:
+        names = {"key_agreement": "keyAgreement", "client_public_key": "clientPublicKey", "nonce": "nonce"}
+        names |= {"timestamp": "timestamp", "client_id": "clientId"}
+        result = await self._call(
+            "init_session", ttl_seconds=r.get("ttlSec", 0), profile=r.get("profile", ""), **texts(r, names)
+        )
+        fields = {"sessionId": "session_id", "serverPublicKey": "server_public_key", "encAlg": "enc_alg"}
+        fields |= {"expiresInSec": "expires_in_seconds", "signature": "signature"}
+        return reply_of(result, fields | {"signatureAlgorithm": "signature_algorithm"})
+
+    async def OpenRequest(self, r: Request) -> Reply:
+        names = ENCRYPTED | {"iv": "iv", "tag": "tag", "aad": "aad", "nonce": "nonce"}
+        names |= {"idempotency_key": "idempotencyKey", "client_id": "clientId"}
+        result = await self._call("open_request", octets(r, "body"), profile=r.get("profile", ""), **texts(r, names))
+        return reply_of(result, OPENED | {"plaintext": "plaintext", "clientId": "client_id"})
+
+    async def RekeySession(self, r: Request) -> Reply:
+        result = await self._call(
+            "rekey_session", octets(r, "body"), profile=r.get("profile", ""), **texts(r, ENCRYPTED)
+        )
+        return reply_of(result, OPENED)
+
+    async def SealReply(self, r: Request) -> Reply:
+        names = {"session_id": "sessionId", "client_path": "clientPath", "sequence": "sequence"}
+        result = await self._call("seal_reply", octets(r, "plaintext"), profile=r.get("profile", ""), **texts(r, names))
+        fields = {name: name for name in ("kid", "iv", "tag", "aad", "nonce", "timestamp", "sequence", "body")}
+        fields |= {"encAlg": "enc_alg", "idempotencyKey": "idempotency_key", "clientId": "client_id"}
+        return reply_of(result, fields)
+
+    async def CloseSession(self, r: Request) -> Reply:
+        await self._call("close_session", r.get("sessionId", ""), profile=r.get("profile", ""))
+        return {}
 
     async def answer(self, call: dict[str, Any]) -> dict[str, Any]:
         """Makes a call and returns a line."""
