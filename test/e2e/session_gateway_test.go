@@ -174,8 +174,8 @@ func TestPodsShareSessionsInRedis(t *testing.T) {
 	if err != nil || !strings.Contains(text, `"body":"buy"`) {
 		t.Errorf("the pod that is left answers %s: %s (%v)", answer.Status, text, err)
 	}
-	if found := redis.Ask(t, "--no-auth-warning", "-a", password, "dbsize"); found != "2" {
-		t.Errorf("Redis has %s entries, expected the session and its nonces", found)
+	if found := redis.Ask(t, "--no-auth-warning", "-a", password, "dbsize"); found != "3" {
+		t.Errorf("Redis has %s entries, expected the session, its nonces, and the sessions of its caller", found)
 	}
 }
 
