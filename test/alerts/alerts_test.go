@@ -97,7 +97,10 @@ func TestEachAlertHasItsRunbookAndEachRunbookItsAlert(t *testing.T) {
 	}
 }
 
-func TestAlertsAndRunbooksNameMetricsThatExist(t *testing.T) {
+// serviceLevels is the page with the objectives and their queries.
+var serviceLevels = filepath.Join(docs, "service-levels.md")
+
+func TestAlertsRunbooksAndServiceLevelsNameMetricsThatExist(t *testing.T) {
 	name := regexp.MustCompile(`\bcrypto_broker_[a-z0-9_]+`)
 	list := text(t, filepath.Join(docs, "metrics.md"))
 	used := map[string]string{}
@@ -105,6 +108,9 @@ func TestAlertsAndRunbooksNameMetricsThatExist(t *testing.T) {
 		for _, found := range append(name.FindAllString(r.Expr, -1), name.FindAllString(text(t, filepath.Join(docs, "runbooks", alert+".md")), -1)...) {
 			used[found] = alert
 		}
+	}
+	for _, found := range name.FindAllString(text(t, serviceLevels), -1) {
+		used[found] = serviceLevels
 	}
 	if len(used) < 15 {
 		t.Errorf("the alerts use the metrics %v, expected more", slices.Sorted(maps.Keys(used)))

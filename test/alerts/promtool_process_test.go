@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -55,14 +56,16 @@ func TestAlertsFireWhenTheyShouldAndOnlyThen(t *testing.T) {
 	}
 }
 
+// recording is a rule that records a query.
+type recording struct {
+	Record string `json:"record"`
+	Expr   string `json:"expr"`
+}
+
 func TestEachQueryOfTheDashboardsIsPromQL(t *testing.T) {
 	boards, err := dashboards.Read(filepath.Dir(filepath.Dir(rulesFile)))
 	if err != nil {
 		t.Fatal(err)
-	}
-	type recording struct {
-		Record string `json:"record"`
-		Expr   string `json:"expr"`
 	}
 	var rules []recording
 	for i := range boards {
@@ -73,7 +76,24 @@ func TestEachQueryOfTheDashboardsIsPromQL(t *testing.T) {
 			}
 		}
 	}
-	content, err := yaml.Marshal(map[string]any{"groups": []any{map[string]any{"name": "dashboards", "rules": rules}}})
+	expectPromQL(t, rules)
+}
+
+func TestEachQueryOfTheServiceLevelsIsPromQL(t *testing.T) {
+	var rules []recording
+	for _, block := range regexp.MustCompile("(?ms)^```promql\n(.*?)^```").FindAllStringSubmatch(text(t, serviceLevels), -1) {
+		rules = append(rules, recording{fmt.Sprintf("service:level:%d", len(rules)), block[1]})
+	}
+	if len(rules) < 4 {
+		t.Errorf("%s has %d queries, expected at least 4", serviceLevels, len(rules))
+	}
+	expectPromQL(t, rules)
+}
+
+// expectPromQL fails the test unless promtool can read each query.
+func expectPromQL(t *testing.T, rules []recording) {
+	t.Helper()
+	content, err := yaml.Marshal(map[string]any{"groups": []any{map[string]any{"name": "queries", "rules": rules}}})
 	if err != nil {
 		t.Fatal(err)
 	}
