@@ -123,9 +123,10 @@ func makeFleet(ctx context.Context) error {
 	for _, p := range []*v1alpha1.CryptoProfile{
 		profileOf("shop", "payments", "sha-512", 256, served(2, 2)),
 		profileOf("shop", "legacy", "sha-256", 128, served(2, 2), func(p *v1alpha1.CryptoProfile) {
-			p.Spec.Deprecation = &v1alpha1.Deprecation{DeprecatedSince: "2026-01-31", ReplacedBy: "payments", Reason: hostile}
+			p.Spec.Deprecation = &v1alpha1.Deprecation{DeprecatedSince: "2026-01-31", ReplacedBy: "payments", Reason: "SHA-256 has to go"}
 		}),
 		profileOf("bank", "archive", "sha3-512", 256, served(1, 1), func(p *v1alpha1.CryptoProfile) {
+			p.Spec.Deprecation = &v1alpha1.Deprecation{DeprecatedSince: "2026-01-31", ReplacedBy: "tokens", Reason: hostile}
 			p.Status.Conditions = []metav1.Condition{condition(v1alpha1.ConditionAccepted, metav1.ConditionFalse, v1alpha1.ReasonInvalid, hostile)}
 		}),
 		profileOf("bank", "tokens", "sha-384", 192, served(1, 1), rolledOut("9f86d081-1795420800", 2)),
@@ -203,7 +204,8 @@ func rolledOut(attempt string, step int32) func(*v1alpha1.CryptoProfile) {
 // dashboard runs the command until the test ends, and returns the address of its page.
 func dashboard(t *testing.T, flags ...string) string {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), plugin, append([]string{"dashboard", "--kubeconfig", kubeconfig}, flags...)...)
+	command := exec.CommandContext(t.Context(), plugin, append([]string{"dashboard"}, flags...)...)
+	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
 	command.WaitDelay = time.Minute
 	output, err := command.StdoutPipe()

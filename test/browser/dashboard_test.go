@@ -66,6 +66,23 @@ func TestThePageIsReadableInLightAndDarkAndOnANarrowScreen(t *testing.T) {
 	}
 }
 
+// docs/dashboard.md has the picture of this test.
+func TestThePageOfOneNamespaceShowsNothingOfOthers(t *testing.T) {
+	p := open(t, dashboard(t, "-n", "shop"), "light", 1280)
+	text := evaluate[string](p, `document.querySelector('main').textContent`)
+	for _, own := range []string{"payments", "legacy", "statefulset/reports"} {
+		if !strings.Contains(text, own) {
+			t.Errorf("the page of the namespace shop does not have %s", own)
+		}
+	}
+	for _, foreign := range []string{"archive", "tokens", "vault"} {
+		if strings.Contains(text, foreign) {
+			t.Errorf("the page of the namespace shop has %s, which is in bank", foreign)
+		}
+	}
+	p.picture("page")
+}
+
 func TestThePageShowsTextOfTheClusterAsText(t *testing.T) {
 	p := open(t, dashboard(t), "light", 1280)
 	for what, selector := range map[string]string{
