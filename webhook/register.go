@@ -52,6 +52,9 @@ type Options struct {
 	// is nil, injected brokers need no signature.
 	Keys Keys
 
+	// KeyAccessRego permits KeyAccessPolicies in Rego.
+	KeyAccessRego bool
+
 	// MinimumStrength is the least strength in bits that a profile must have, 0
 	// for none.
 	MinimumStrength int
@@ -89,6 +92,7 @@ func Register(mgr manager.Manager, options Options) error {
 	}
 	validators := validation.Handlers(scheme, mgr.GetClient(), validation.Options{
 		OperatorNamespace: options.OperatorNamespace,
+		KeyAccessRego:     options.KeyAccessRego,
 		MinimumStrength:   options.MinimumStrength,
 		Review: func(ctx context.Context, review *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error) {
 			return reviews.SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})

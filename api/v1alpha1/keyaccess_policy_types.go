@@ -13,10 +13,10 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Applies To",type=string,JSONPath=`.spec.appliesTo`,priority=1,description="Which data keys the policy is for; nothing for all"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 
-// KeyAccessPolicy says in CEL (Common Expression Language) who may have data
-// keys from the key access service of its namespace. A data key is released if
-// no rule under deny is true, and if each policy that applies has a rule under
-// allow that is true.
+// KeyAccessPolicy says in CEL (Common Expression Language), or in Rego where that
+// is permitted, who may have data keys from the key access service of its
+// namespace. A data key is released if no rule under deny is true, and if each
+// policy that applies has a rule under allow that is true.
 type KeyAccessPolicy struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
@@ -46,7 +46,8 @@ type KeyAccessPolicyList struct {
 
 // KeyAccessPolicySpec has the rules of a policy. docs/key-access.md has the
 // variables that expressions may read.
-// +kubebuilder:validation:XValidation:rule="has(self.deny) || has(self.allow)",message="found no rule, expected rules that allow or deny"
+// +kubebuilder:validation:XValidation:rule="has(self.deny) || has(self.allow) || has(self.rego)",message="found no rule, expected rules that allow or deny"
+// +kubebuilder:validation:XValidation:rule="!has(self.rego) || !has(self.deny) && !has(self.allow)",message="found rego beside rules, expected one or the other"
 type KeyAccessPolicySpec struct {
 	// appliesTo says which data keys the policy is for. If it is absent, it is for
 	// all of them.
@@ -71,6 +72,15 @@ type KeyAccessPolicySpec struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	Allow []KeyAccessRule `json:"allow,omitempty"`
+
+	// rego is a module in Rego, which has the rules instead of deny and allow. It
+	// is refused unless the chart's value keyAccess.rego permits it. Its package
+	// is keyaccess, and it has a rule allow and may have a rule deny.
+	// Example: "package keyaccess\nallow if input.caller.claims.clearance >= 3".
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=16384
+	Rego string `json:"rego,omitempty"`
 }
 
 // KeyAccessRule is an expression with a name for logs and audit records.

@@ -21,6 +21,10 @@ func TestTheSchemaOfKeyAccessPolicies(t *testing.T) {
 	for sentence, test := range map[string]struct{ spec, refusal string }{
 		"accepts every field":                  {"{appliesTo: caller.bound, deny: [{name: a.b-c, when: 'true'}], allow: [{name: a, when: 'true'}]}", ""},
 		"accepts 64 rules":                     {"{allow: " + rules(64) + "}", ""},
+		"accepts a module in Rego":             {"{appliesTo: caller.bound, rego: 'package keyaccess'}", ""},
+		"refuses a module beside rules":        {"{rego: 'package keyaccess', deny: [{name: a, when: 'true'}]}", "found rego beside rules, expected one or the other"},
+		"refuses an empty module":              {"{rego: ''}", "spec.rego"},
+		"refuses a module that is long":        {"{rego: '" + strings.Repeat("x", 16385) + "'}", "may not be more than 16384"},
 		"refuses no rule":                      {"{appliesTo: caller.bound}", "found no rule, expected rules that allow or deny"},
 		"refuses 65 rules":                     {"{deny: " + rules(65) + "}", "must have at most 64 items"},
 		"refuses an empty list of rules":       {"{allow: []}", "spec.allow"},

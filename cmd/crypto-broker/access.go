@@ -60,7 +60,8 @@ func newAccessExplain() *cobra.Command {
 		Long: `Shows what policies (KeyAccessPolicy) decide about a request for a data key: the
 rules that decide, with file, line and column, the names of what the evaluated rules
 may read, and rules that could not be evaluated. It asks no service. The rules under
-access in the configuration of a service are not looked at.
+access in the configuration of a service are not looked at. Policies may be in Rego,
+whether the service permits it or not.
 
 The request is a JSON file with object, caller, origin and now, see
 docs/key-access.md. - stands for standard input. now is the present if it is missing.
@@ -79,7 +80,7 @@ and 2 if the request or the command line is wrong.`,
 		}
 		var policies []*accesspolicy.Policy
 		for _, name := range args {
-			found, _, err := accesspolicy.ReadFile(name)
+			found, _, err := accesspolicy.ReadFile(name, true)
 			if err != nil {
 				return err
 			}

@@ -22,8 +22,17 @@ spec:
   - name: cleared
     when: caller.issuer == 'https://idp.example.com' && caller.claims.clearance >= 3
 `
-	policies, wrong := filepath.Join(t.TempDir(), "policies.yaml"), filepath.Join(t.TempDir(), "wrong.yaml")
-	for name, text := range map[string]string{policies: text, wrong: strings.Replace(text, "caller.issuer", "caller.isuer", 1)} {
+	const module = `apiVersion: cryptobroker.io/v1alpha1
+kind: KeyAccessPolicy
+metadata: {name: in-rego}
+spec:
+  rego: |
+    package keyaccess
+    allow if input.caller.claims.clearance >= 3
+`
+	folder := t.TempDir()
+	policies, wrong, rego := filepath.Join(folder, "policies.yaml"), filepath.Join(folder, "wrong.yaml"), filepath.Join(folder, "rego.yaml")
+	for name, text := range map[string]string{policies: text, wrong: strings.Replace(text, "caller.issuer", "caller.isuer", 1), rego: module} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -40,6 +49,8 @@ spec:
 		"denied at night":    {policies, strings.Replace(request, "T12", "T03", 1), false, 3, []string{"denied: the rule nights of the policy secret-files denies", policies + ":8:11"}},
 		"a claim is missing": {policies, strings.Replace(request, "clearance", "clear", 1), false, 3, []string{"denied: no rule of the policy", "problem  secret-files cleared ", "no such key: clearance"}},
 		"no policy applies":  {policies, `{}`, false, 3, []string{"denied: no policy applies"}},
+		"permitted in Rego":  {rego, request, false, 0, []string{"permitted: ", "by       in-rego allow " + rego + ":5:9", "input    caller.claims.clearance"}},
+		"denied in Rego":     {rego, `{}`, false, 3, []string{"denied: no rule of the policy in-rego allows"}},
 		"a wrong policy":     {wrong, request, false, 1, []string{wrong + ":11:11: spec.allow[0].when: line 1, column 1 of the expression: undeclared reference"}},
 		"a wrong request":    {policies, `{"object":{"attribute":[]}}`, false, 2, []string{`unknown field "attribute"`}},
 		"two requests":       {policies, `{} {}`, false, 2, []string{"more than one JSON object"}},

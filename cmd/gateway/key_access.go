@@ -63,6 +63,7 @@ type keyAccess struct {
 func runKeyAccess(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := program.Flags("gateway " + keyAccessCommand)
 	file := flags.String("config", "", "`file` with the configuration in YAML; required")
+	rego := flags.Bool("rego", false, "permit policies in Rego beside those in CEL")
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, pflag.ErrHelp):
@@ -76,6 +77,9 @@ func runKeyAccess(ctx context.Context, args []string, stdout, stderr io.Writer) 
 	var config *keyAccessFile
 	if err == nil {
 		config, err = readKeyAccessFile(*file)
+	}
+	if err == nil {
+		config.rego = *rego
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "gateway %s: %v\nSee gateway %s --help.\n", keyAccessCommand, err, keyAccessCommand)

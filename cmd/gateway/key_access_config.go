@@ -24,6 +24,8 @@ import (
 // keyAccessFile is the configuration file of the key access service. docs/key-access.md has its
 // fields.
 type keyAccessFile struct {
+	// rego is the flag of the command line, which the chart sets for the operator as well.
+	rego              bool
 	URL               string            `json:"url"`
 	BindAddress       string            `json:"bindAddress"`
 	StatusBindAddress string            `json:"statusBindAddress"`

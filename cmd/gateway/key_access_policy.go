@@ -63,7 +63,7 @@ func (k *keyAccess) newAuthorizer(stderr io.Writer) (*accesspolicy.Authorizer, e
 	}
 	if k.config.PolicyDir != "" {
 		var err error
-		if k.policies, err = accesspolicy.Open(k.config.PolicyDir, k.policiesChanged); err != nil {
+		if k.policies, err = accesspolicy.Open(k.config.PolicyDir, k.config.rego, k.policiesChanged); err != nil {
 			return nil, err
 		}
 		a.Policies = k.policies.Set

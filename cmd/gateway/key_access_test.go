@@ -142,3 +142,26 @@ func TestAWrongConfigurationOfAKeyAccessServiceIsRefusedWithASentence(t *testing
 		})
 	}
 }
+
+func TestAKeyAccessServiceTakesPoliciesInRegoIfItIsToldTo(t *testing.T) {
+	policies := t.TempDir()
+	text := "apiVersion: cryptobroker.io/v1alpha1\nkind: KeyAccessPolicy\nmetadata: {name: p}\nspec:\n  rego: |\n    package keyaccess\n    allow if input.caller.bound\n"
+	if err := os.WriteFile(filepath.Join(policies, "p.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file := keyAccessConfig(t, issuer.Start(t, issuer.Options{HTTP: true}).URL, "access:\n  allowAllAuthenticated: true", "policyDir: "+policies)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel() // a service that starts ends at once
+	for flag, c := range map[string]struct {
+		code int
+		part string
+	}{
+		"--rego":       {program.ExitOK, `"msg":"listening"`},
+		"--rego=false": {program.ExitFailed, "p.yaml:5:9: spec.rego: found a module in Rego, which is off"},
+	} {
+		var said strings.Builder
+		if code := run(ended, []string{"key-access", "--config", file, flag}, os.LookupEnv, io.Discard, &said); code != c.code || !strings.Contains(said.String(), c.part) {
+			t.Errorf("%s: found the exit code %d and %s, expected %d and %q", flag, code, &said, c.code, c.part)
+		}
+	}
+}

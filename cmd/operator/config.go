@@ -52,6 +52,8 @@ type config struct {
 	validatingConfiguration string
 	// keyGatewayService is empty if there is no key gateway.
 	keyGatewayService string
+	// keyAccessRego permits KeyAccessPolicies in Rego.
+	keyAccessRego bool
 
 	brokerImage         string
 	allowedBrokerImages []string
@@ -106,6 +108,7 @@ func (c *config) flags() *pflag.FlagSet {
 	f.StringVar(&c.validatingConfiguration, "validating-webhook-configuration", "crypto-broker-operator", "`name` of the ValidatingWebhookConfiguration whose caBundle the operator writes")
 
 	f.StringVar(&c.keyGatewayService, "key-gateway-service", "", "`name` of the Service of the key gateway in the operator's namespace; the operator makes its certificate and publishes the signing keys for it; no key gateway if empty")
+	f.BoolVar(&c.keyAccessRego, "key-access-rego", false, "permit KeyAccessPolicies in Rego beside those in CEL")
 
 	f.StringVar(&c.brokerImage, "broker-image", "", "`image` of injected brokers; required with --enable-webhooks")
 	f.StringSliceVar(&c.allowedBrokerImages, "allowed-broker-images", nil, "further `images` that pods may choose by annotation, separated by commas, each with its tag or digest; a pod has to name exactly the same text")

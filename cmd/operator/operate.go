@@ -163,6 +163,7 @@ func addWebhooks(mgr manager.Manager, c *config, certs certificateSource, keys w
 	}
 	err := webhook.Register(mgr, webhook.Options{
 		OperatorNamespace: c.namespace,
+		KeyAccessRego:     c.keyAccessRego,
 		MinimumStrength:   c.minimumStrength,
 		Template:          c.template(),
 		Keys:              keys,

@@ -40,16 +40,16 @@ type rule struct {
 	policy, name string
 	// at is the place of the expression: file, line and column.
 	at string
-	*expression
+	condition
 }
 
 // Parse compiles the policies of a file of YAML documents. The error has a sentence for each problem, which begins with the name
-// of the file, line and column.
-func Parse(file string, text []byte) ([]*Policy, error) {
+// of the file, line and column. rego permits modules in Rego.
+func Parse(file string, text []byte, rego bool) ([]*Policy, error) {
 	if len(text) > maxDocuments {
 		return nil, fmt.Errorf("%s: found more than %d bytes", file, maxDocuments)
 	}
-	r := &reader{file: file}
+	r := &reader{file: file, rego: rego}
 	var policies []*Policy
 	for decoder := yaml.NewDecoder(bytes.NewReader(text)); ; {
 		var document yaml.Node
@@ -74,11 +74,16 @@ func Parse(file string, text []byte) ([]*Policy, error) {
 	return policies, nil
 }
 
-var errNoRule = errors.New("found no rule, expected rules that allow or deny")
+var (
+	errNoRule    = errors.New("found no rule, expected rules that allow or deny")
+	errBoth      = errors.New("found a module in Rego beside rules, expected one or the other")
+	errRegoIsOff = errors.New("found a module in Rego, which is off: the chart's value keyAccess.rego turns it on, or the flag --rego of the service")
+)
 
 // reader reads documents, and keeps what is wrong with them.
 type reader struct {
 	file     string
+	rego     bool
 	problems []error
 }
 
@@ -127,21 +132,57 @@ func (r *reader) policy(document *yaml.Node) *Policy {
 }
 
 func (r *reader) spec(n *yaml.Node, p *Policy) {
-	r.object(n, "spec", []string{"appliesTo?", "deny?", "allow?"}, func(name string, n *yaml.Node) {
+	var module *yaml.Node
+	r.object(n, "spec", []string{"appliesTo?", "deny?", "allow?", "rego?"}, func(name string, n *yaml.Node) {
 		switch name {
 		case "appliesTo":
 			if e := r.expression(n, "spec.appliesTo"); e != nil {
-				p.appliesTo = &rule{name: name, at: r.at(n), expression: e}
+				p.appliesTo = &rule{name: name, at: r.at(n), condition: e}
 			}
 		case "deny":
 			p.deny = r.rules(n, "spec.deny")
 		case "allow":
 			p.allow = r.rules(n, "spec.allow")
+		case "rego":
+			module = n
 		}
 	})
+	if module != nil {
+		r.module(module, p)
+	}
 	if n.Kind == yaml.MappingNode && len(p.deny)+len(p.allow) == 0 && len(r.problems) == 0 {
 		r.wrong(n, "spec", "%w", errNoRule)
 	}
+}
+
+// module compiles a module in Rego.
+func (r *reader) module(n *yaml.Node, p *Policy) {
+	const path = "spec.rego"
+	text := r.text(n, path)
+	switch {
+	case text == "":
+	case !r.rego:
+		r.wrong(n, path, "%w", errRegoIsOff)
+	case len(p.deny)+len(p.allow) > 0:
+		r.wrong(n, path, "%w", errBoth)
+	default:
+		for _, problem := range each(p.setModule(text, r.at(n))) {
+			r.wrong(n, path, "%w", problem)
+		}
+	}
+}
+
+// setModule compiles a module, which has the rules of the policy.
+func (p *Policy) setModule(text, at string) error {
+	c := compileRego(text)
+	if c.err != nil {
+		return c.err
+	}
+	if c.deny != nil {
+		p.deny = []rule{{policy: p.Name, name: "deny", at: at, condition: c.deny}}
+	}
+	p.allow = []rule{{policy: p.Name, name: "allow", at: at, condition: c.allow}}
+	return nil
 }
 
 func (r *reader) rules(n *yaml.Node, path string) []rule {
@@ -155,7 +196,7 @@ func (r *reader) rules(n *yaml.Node, path string) []rule {
 		var found rule
 		r.object(element, at, []string{"name", "when"}, func(name string, n *yaml.Node) {
 			if name == "when" {
-				found.expression, found.at = r.expression(n, at+".when"), r.at(n)
+				found.condition, found.at = r.expression(n, at+".when"), r.at(n)
 				return
 			}
 			if found.name = r.text(n, at+".name"); !policyName.MatchString(found.name) {

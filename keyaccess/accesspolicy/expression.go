@@ -168,18 +168,20 @@ func member(outer, name string) string {
 	return fmt.Sprintf("%s[%q]", outer, name)
 }
 
-// evaluate returns the value of an expression. It takes its cost from a budget.
-func (e *expression) evaluate(values map[string]any, budget *uint64) (bool, error) {
-	value, details, err := e.program.Eval(values)
+func (e *expression) reads() []string { return e.inputs }
+
+// evaluate returns the value of an expression. It takes its cost from the budget.
+func (e *expression) evaluate(v *values) (bool, error) {
+	value, details, err := e.program.Eval(v.variables)
 	cost := uint64(maxRuleCost)
 	if details != nil && details.ActualCost() != nil {
 		cost = min(*details.ActualCost(), maxRuleCost)
 	}
-	if cost > *budget {
-		*budget = 0
+	if cost > v.budget {
+		v.budget = 0
 		return false, errors.New("the rules of all policies together cost too much")
 	}
-	*budget -= cost
+	v.budget -= cost
 	if err != nil {
 		return false, err
 	}

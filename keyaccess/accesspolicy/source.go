@@ -15,6 +15,8 @@ type Source struct {
 	// AppliesTo is empty if the policy applies to everything.
 	AppliesTo   string
 	Deny, Allow []SourceRule
+	// Rego is a module that has the rules instead, or empty.
+	Rego string
 }
 
 // SourceRule is a rule in text.
@@ -22,8 +24,8 @@ type SourceRule struct{ Name, When string }
 
 // Mistake is something that is wrong with a [Source].
 type Mistake struct {
-	// List is appliesTo, deny or allow, and Index the place of the rule in it. It has no meaning for appliesTo. Without a
-	// list, the policy as a whole is wrong.
+	// List is appliesTo, deny, allow or rego, and Index the place of the rule in deny or allow. Without a list, the policy as a
+	// whole is wrong.
 	List  string
 	Index int
 	// Err says what is wrong, with line and column of the expression.
@@ -31,8 +33,8 @@ type Mistake struct {
 }
 
 // Compile compiles a policy. The names of its rules are taken as they are, and say in decisions and audit records which rule
-// it was: whoever calls Compile has checked them.
-func Compile(name string, source Source) (*Policy, []Mistake) {
+// it was: whoever calls Compile has checked them. rego permits a module in Rego.
+func Compile(name string, source Source, rego bool) (*Policy, []Mistake) {
 	if length := source.length(); length > maxSource {
 		return nil, []Mistake{{Err: fmt.Errorf("found expressions of %d characters together, expected at most %d", length, maxSource)}}
 	}
@@ -43,7 +45,7 @@ func Compile(name string, source Source) (*Policy, []Mistake) {
 		for _, problem := range each(err) {
 			mistakes = append(mistakes, Mistake{List: list, Index: index, Err: problem})
 		}
-		return rule{policy: name, name: ruleName, at: at, expression: compiled}
+		return rule{policy: name, name: ruleName, at: at, condition: compiled}
 	}
 	if source.AppliesTo != "" {
 		applies := one("appliesTo", "appliesTo", 0, "spec.appliesTo", source.AppliesTo)
@@ -62,6 +64,11 @@ func Compile(name string, source Source) (*Policy, []Mistake) {
 			*rules.to = append(*rules.to, one(rules.list, found.Name, i, fmt.Sprintf("spec.%s[%d].when", rules.list, i), found.When))
 		}
 	}
+	if source.Rego != "" {
+		for _, problem := range each(p.compileModule(source, rego)) {
+			mistakes = append(mistakes, Mistake{List: "rego", Err: problem})
+		}
+	}
 	if len(p.deny)+len(p.allow) == 0 && len(mistakes) == 0 {
 		mistakes = append(mistakes, Mistake{Err: errNoRule})
 	}
@@ -69,6 +76,17 @@ func Compile(name string, source Source) (*Policy, []Mistake) {
 		return nil, mistakes
 	}
 	return p, nil
+}
+
+// compileModule compiles the module of a source.
+func (p *Policy) compileModule(source Source, rego bool) error {
+	switch {
+	case !rego:
+		return errRegoIsOff
+	case len(source.Deny)+len(source.Allow) > 0:
+		return errBoth
+	}
+	return p.setModule(source.Rego, "spec.rego")
 }
 
 // length returns the number of characters of all expressions.

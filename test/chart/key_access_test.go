@@ -135,3 +135,15 @@ func TestTheKeyAccessServiceIsReachedByClientsAndReachesWhatTheValuesSay(t *test
 		t.Errorf("found %+v, want the API server, DNS, issuers and peers", spec.Egress)
 	}
 }
+
+func TestOneValuePermitsRegoInTheServiceAndAtAdmission(t *testing.T) {
+	for value, want := range map[string]bool{"keyAccess.rego=true": true, "keyAccess.rego=false": false} {
+		objects := withKeyAccess(t, value)
+		for name, flag := range map[string]string{keyAccess: "--rego", release: "--key-access-rego"} {
+			args := find[appsv1.Deployment](t, objects, "Deployment", name).Spec.Template.Spec.Containers[0].Args
+			if found := slices.Contains(args, flag); found != want {
+				t.Errorf("%s: found %t for %s of %s, expected %t", value, found, flag, name, want)
+			}
+		}
+	}
+}

@@ -23,6 +23,9 @@ type Options struct {
 	// service of the chart is there.
 	OperatorNamespace string
 
+	// KeyAccessRego permits KeyAccessPolicies in Rego.
+	KeyAccessRego bool
+
 	// MinimumStrength is the least strength in bits that a profile must have, 0
 	// for none.
 	MinimumStrength int
@@ -57,7 +60,7 @@ func Handlers(scheme *runtime.Scheme, reader client.Reader, options Options) Val
 		ClusterCryptoProfile: audited(options.Audit, traced(options.Traces, counted(guardedBy(guard, decoder, guardedCluster, validCluster.Handler)))),
 		KeyProvider:          audited(options.Audit, admission.WithValidator(scheme, newKeyProviderValidator(keys)).Handler),
 		ClusterKeyProvider:   audited(options.Audit, admission.WithValidator(scheme, newClusterKeyProviderValidator(keys)).Handler),
-		KeyAccessPolicy:      audited(options.Audit, admission.WithValidator(scheme, newKeyAccessPolicyValidator(options.OperatorNamespace)).Handler),
+		KeyAccessPolicy:      audited(options.Audit, admission.WithValidator(scheme, newKeyAccessPolicyValidator(options.OperatorNamespace, options.KeyAccessRego)).Handler),
 		KeyAccessPeer:        audited(options.Audit, admission.WithValidator(scheme, newKeyAccessPeerValidator(options.OperatorNamespace)).Handler),
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
 // keyAccessObject returns an object of a namespace.
@@ -44,6 +45,7 @@ func TestPoliciesAndPeersOfAKeyAccessServiceAreRefusedWithTheFieldThatIsWrong(t 
 			`spec.allow[1].when: Invalid value: line 1, column 9 of the expression: undeclared reference to 'caller'`, ""},
 		"a rule that is no bool":           {"KeyAccessPolicy", own, "{deny: [{name: a, when: now}]}", `spec.deny[0].when: Invalid value: line 1, column 1 of the expression: found the type google.protobuf.Timestamp, expected bool`, ""},
 		"an expression that does not end":  {"KeyAccessPolicy", own, "{appliesTo: 'size(', deny: [{name: a, when: caller.bound}]}", `spec.appliesTo: Invalid value: line 1, column 6 of the expression: Syntax error`, ""},
+		"a module where Rego is off":       {"KeyAccessPolicy", own, "{rego: 'package keyaccess'}", "spec.rego: Invalid value: found a module in Rego, which is off: the chart's value keyAccess.rego turns it on", ""},
 		"a good peer":                      {"KeyAccessPeer", own, "{url: 'https://b.example', timeout: 2s, routes: ['https://c.example'], issuers: [{url: 'https://i.example', audiences: [b]}]}", "", ""},
 		"a peer that is not in lower case": {"KeyAccessPeer", own, "{url: 'https://B.example'}", `spec.url: Invalid value: found the URL "https://B.example", expected one in normal form`, ""},
 		"a route to the peer itself":       {"KeyAccessPeer", own, "{url: 'https://b.example', routes: ['https://b.example']}", `spec.routes[0]: Invalid value: found the peer itself`, ""},
@@ -79,6 +81,25 @@ func TestALabelOfAWrongPolicyCanBeChanged(t *testing.T) {
 		}})
 		if response.Allowed != allowed {
 			t.Errorf("found %t for a change to %s, expected %t", response.Allowed, spec, allowed)
+		}
+	}
+}
+
+func TestPoliciesInRegoAreCompiledWhereTheyArePermitted(t *testing.T) {
+	const own = "crypto-broker-system"
+	handler := Handlers(fixture.Scheme(t), keyProvidersWith(t), Options{OperatorNamespace: own, KeyAccessRego: true}).KeyAccessPolicy
+	for name, c := range map[string]struct{ namespace, module, refusal string }{
+		"a good module":         {own, "allow if input.caller.bound", ""},
+		"a wrong module":        {own, "allow if input.caller.isuer == 1", "spec.rego: Invalid value: line 2, column 10 of the module: undefined ref: input.caller.isuer"},
+		"a call to the network": {own, "allow if http.send({})", "spec.rego: Invalid value: line 2, column 10 of the module: undefined function http.send"},
+		"another namespace":     {"shop", "allow if input.caller.bound", `spec.rego: Forbidden: found a module in Rego outside of the namespace "crypto-broker-system" of the key access service`},
+	} {
+		response := handler.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+			Kind: metav1.GroupVersionKind{Kind: "KeyAccessPolicy"}, Namespace: c.namespace, Operation: admissionv1.Create,
+			Object: keyAccessObject(t, "KeyAccessPolicy", c.namespace, `{rego: "package keyaccess\n`+c.module+`"}`),
+		}})
+		if response.Allowed != (c.refusal == "") || !response.Allowed && !strings.Contains(response.Result.Message, c.refusal) {
+			t.Errorf("%s: found %t and %+v, expected the refusal %q", name, response.Allowed, response.Result, c.refusal)
 		}
 	}
 }
