@@ -67,7 +67,7 @@ func New(o Options) *Server {
 		connections: newCounts(MaxConnections, maxConnectionsOfAddress),
 	}
 	s.grpc = grpc.NewServer(
-		grpc.Creds(credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: o.Certificate})),
+		grpc.Creds(credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: o.Certificate})), //nolint:forbidigo // a server, which has Go's TLS always
 		grpc.InTapHandle(s.admit),
 		grpc.ForceServerCodecV2(gateway.Codec{}),
 		grpc.ChainUnaryInterceptor(observed(o.Observe), s.survive),
