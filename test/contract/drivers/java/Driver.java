@@ -33,13 +33,14 @@ class Driver {
           Code.FAILED_PRECONDITION, 9,
           Code.UNAVAILABLE, 14);
 
+  private static final Gson GSON = new Gson();
+
   private static Client client;
 
   public static void main(String[] args) throws IOException {
     var builder = Client.builder().timeout(Duration.ofMinutes(1));
     client = (List.of(args).contains("--unary") ? builder.withoutExchange() : builder).build();
     var input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-    var gson = new Gson();
     for (String line = input.readLine(); line != null; line = input.readLine()) {
       JsonObject call = JsonParser.parseString(line).getAsJsonObject();
       var answer = new JsonObject();
@@ -58,7 +59,7 @@ class Driver {
         error.addProperty("message", e.reason());
         answer.add("error", error);
       }
-      System.out.println(gson.toJson(answer));
+      System.out.println(GSON.toJson(answer));
     }
     client.close();
   }
@@ -161,13 +162,8 @@ class Driver {
                 .timestamp(text(r, "timestamp"))
                 .clientId(text(r, "clientId"));
         var result = client.initSession(with(r, request));
-        var reply = described(result.algorithm(), result.deprecation());
-        reply.addProperty("sessionId", result.sessionId());
-        reply.addProperty("serverPublicKey", result.serverPublicKey());
-        reply.addProperty("encAlg", result.encAlg());
+        var reply = fields(result, result.algorithm(), result.deprecation());
         reply.addProperty("expiresInSec", result.expiresInSeconds());
-        reply.addProperty("signature", result.signature());
-        reply.addProperty("signatureAlgorithm", result.signatureAlgorithm());
         yield reply;
       }
       case "OpenRequest" -> {
@@ -187,12 +183,7 @@ class Driver {
                 .idempotencyKey(text(r, "idempotencyKey"))
                 .clientId(text(r, "clientId"));
         var result = client.openRequest(with(r, request));
-        var reply = described(result.algorithm(), result.deprecation());
-        reply.addProperty("sessionId", result.sessionId());
-        reply.addProperty("path", result.path());
-        reply.addProperty("clientPath", result.clientPath());
-        reply.addProperty("clientId", result.clientId());
-        reply.addProperty("sequence", result.sequence());
+        var reply = fields(result, result.algorithm(), result.deprecation());
         yield put(reply, "plaintext", result.plaintext());
       }
       case "SealReply" -> {
@@ -200,17 +191,7 @@ class Driver {
             new SealReplyRequest(text(r, "sessionId"), text(r, "clientPath"), octets(r, "plaintext"))
                 .sequence(text(r, "sequence"));
         var result = client.sealReply(with(r, request));
-        var reply = described(result.algorithm(), result.deprecation());
-        reply.addProperty("kid", result.kid());
-        reply.addProperty("encAlg", result.encAlg());
-        reply.addProperty("iv", result.iv());
-        reply.addProperty("tag", result.tag());
-        reply.addProperty("aad", result.aad());
-        reply.addProperty("nonce", result.nonce());
-        reply.addProperty("timestamp", result.timestamp());
-        reply.addProperty("idempotencyKey", result.idempotencyKey());
-        reply.addProperty("clientId", result.clientId());
-        reply.addProperty("sequence", result.sequence());
+        var reply = fields(result, result.algorithm(), result.deprecation());
         yield put(reply, "body", result.body());
       }
       case "RekeySession" -> {
@@ -224,12 +205,7 @@ class Driver {
                 .timestamp(text(r, "timestamp"))
                 .sequence(text(r, "sequence"));
         var result = client.rekeySession(with(r, request));
-        var reply = described(result.algorithm(), result.deprecation());
-        reply.addProperty("sessionId", result.sessionId());
-        reply.addProperty("path", result.path());
-        reply.addProperty("clientPath", result.clientPath());
-        reply.addProperty("sequence", result.sequence());
-        yield reply;
+        yield fields(result, result.algorithm(), result.deprecation());
       }
       case "CloseSession" -> {
         var result = client.closeSession(with(r, new CloseSessionRequest(text(r, "sessionId"))));
@@ -337,6 +313,13 @@ class Driver {
       metadata.add("deprecation", deprecation);
       reply.add("metadata", metadata);
     }
+    return reply;
+  }
+
+  /** A reply with all fields of a result, and with what {@link #described} has. */
+  private static JsonObject fields(Record result, String algorithm, Deprecation warning) {
+    var reply = GSON.toJsonTree(result).getAsJsonObject();
+    reply.asMap().putAll(described(algorithm, warning).asMap());
     return reply;
   }
 
