@@ -253,6 +253,7 @@ interop: ## Run the tests of KMIP in FIPS mode against Cosmian KMS, and those of
 test-traces: ## Run the tests of traces and audit records against a real OpenTelemetry Collector, one of them beside a real API server (Linux; the first time builds the collector from its modules).
 	assets=$$(hack/cluster/cluster apiserver); \
 	KUBEBUILDER_ASSETS="$$assets" go test -tags traces -count=1 ./test/collector/...
+	go test -tags traces -count=1 -run '^TestTheRecordsOfAKeyAccessService' ./cmd/gateway
 	TRACES_TLS_PROVIDER=openssl go test -tags traces -count=1 -run '^TestACollectorIsChecked|^TestACollectorThatComesBack' ./test/collector
 
 .PHONY: test-deployment

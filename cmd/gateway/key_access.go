@@ -141,7 +141,7 @@ func newKeyAccess(ctx context.Context, config *keyAccessFile, managers *keyManag
 			return nil, err
 		}
 	}
-	authorizer, err := k.newAuthorizer(stderr)
+	authorizer, err := k.newAuthorizer(stderr, registry)
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,10 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/crypto-broker/crypto-broker-operator/broker/audit"
+	"github.com/crypto-broker/crypto-broker-operator/broker/audit/otlp"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/auditlog"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/accesspolicy"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/policy"
@@ -22,6 +25,30 @@ type keyAccessAudit struct {
 	// File is empty for standard error.
 	File    string `json:"file"`
 	KeyFile string `json:"keyFile"`
+	// Endpoint is the URL of a collector that gets the records instead, empty for none.
+	Endpoint string `json:"endpoint"`
+	// AuthoritiesFile has the certificate authorities of the collector, empty for those of the
+	// system.
+	AuthoritiesFile string `json:"authoritiesFile"`
+}
+
+// check returns what does not fit together.
+func (a *keyAccessAudit) check() error {
+	if a.Endpoint == "" {
+		if a.AuthoritiesFile != "" {
+			return errors.New("audit.authoritiesFile: found it without audit.endpoint, expected both or none")
+		}
+		return nil
+	}
+	switch _, secured, err := otlp.ParseEndpoint(a.Endpoint); {
+	case err != nil:
+		return fmt.Errorf("audit.endpoint: found %.200q, %w", a.Endpoint, err)
+	case a.File != "":
+		return errors.New("audit.endpoint: found it beside audit.file, expected one of the two")
+	case a.AuthoritiesFile != "" && !secured:
+		return fmt.Errorf("audit.endpoint: found %.200q beside audit.authoritiesFile, expected a URL that begins with https://", a.Endpoint)
+	}
+	return nil
 }
 
 // Files of audit records: the size at which one is full, and how many full ones are kept.
@@ -52,11 +79,14 @@ func (c *keyAccessFile) checkAccess() error {
 	if c.PolicyDir != "" && !filepath.IsAbs(c.PolicyDir) {
 		problems = append(problems, fmt.Errorf("policyDir: found %.200q, expected the absolute path of the directory of policies", c.PolicyDir))
 	}
+	if c.Audit != nil {
+		problems = append(problems, c.Audit.check())
+	}
 	return errors.Join(problems...)
 }
 
-// newAuthorizer returns what decides who may have a data key. end ends the audit records.
-func (k *keyAccess) newAuthorizer(stderr io.Writer) (*accesspolicy.Authorizer, error) {
+// newAuthorizer returns what decides who may have a data key, and starts the audit records.
+func (k *keyAccess) newAuthorizer(stderr io.Writer, registry prometheus.Registerer) (*accesspolicy.Authorizer, error) {
 	a := &accesspolicy.Authorizer{Rules: k.config.rules(), Now: time.Now}
 	if k.cluster != nil {
 		a.Policies = k.cluster.Set
@@ -74,13 +104,31 @@ func (k *keyAccess) newAuthorizer(stderr io.Writer) (*accesspolicy.Authorizer, e
 		if a.Audit, k.endAudit, err = k.config.Audit.open(stderr, k.logger); err != nil {
 			return nil, fmt.Errorf("audit: %w", err)
 		}
+		registry.MustRegister(auditRecords{a.Audit})
 	}
 	return a, nil
 }
 
 func (a *keyAccessAudit) open(stderr io.Writer, logger *slog.Logger) (*audit.Log, func() error, error) {
 	settings := auditlog.Settings{File: a.File, FileSize: keyAccessAuditBytes, Files: keyAccessAuditFiles, Sync: auditlog.SyncSecond, Key: a.KeyFile}
+	settings.Collector = auditlog.Collector{Endpoint: a.Endpoint, Certificate: a.AuthoritiesFile}
 	return auditlog.Open(settings, stderr, [][2]string{{"service.name", "crypto-broker-key-access"}, {"service.version", version}}, logger)
+}
+
+var auditDescription = prometheus.NewDesc("crypto_broker_gateway_key_access_audit_records_total",
+	"Audit records of decisions about data keys, by result: written, or lost.", []string{"result"}, nil)
+
+// auditRecords collects what became of audit records.
+type auditRecords struct{ log *audit.Log }
+
+// Describe implements prometheus.Collector.
+func (auditRecords) Describe(to chan<- *prometheus.Desc) { to <- auditDescription }
+
+// Collect implements prometheus.Collector.
+func (a auditRecords) Collect(to chan<- prometheus.Metric) {
+	written, lost := a.log.Stats()
+	to <- prometheus.MustNewConstMetric(auditDescription, prometheus.CounterValue, float64(written), "written")
+	to <- prometheus.MustNewConstMetric(auditDescription, prometheus.CounterValue, float64(lost), "lost")
 }
 
 // policiesChanged hears of changes of policies, which are in a directory or resources.
