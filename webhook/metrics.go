@@ -7,6 +7,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
 // Values of the label "result". The label sets are closed.
@@ -22,6 +24,11 @@ var (
 		Name: "crypto_broker_operator_injections_total",
 		Help: "Pods that the API server asked about, by what became of them: injected, skipped, refused or error.",
 	}, []string{"result"})
+
+	injectionRefusals = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "crypto_broker_operator_injection_refusals_total",
+		Help: "Pods that were refused, by the reason of the first problem: annotation, if an annotation of the broker is unknown or has a wrong value; reserved, if a name is the broker's; pod, if something else in the pod is in the way.",
+	}, []string{"reason"})
 
 	injectionDuration = prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name:    "crypto_broker_operator_injection_duration_seconds",
@@ -45,7 +52,10 @@ var (
 )
 
 func init() {
-	metrics.Registry.MustRegister(injections, injectionDuration, refusedRequests)
+	metrics.Registry.MustRegister(injections, injectionRefusals, injectionDuration, refusedRequests)
+	for _, reason := range injection.Reasons {
+		injectionRefusals.WithLabelValues(string(reason))
+	}
 	for _, reason := range reasons {
 		refusedRequests.WithLabelValues(reason)
 	}

@@ -189,7 +189,11 @@ func skip(reason string) admission.Response {
 	return response
 }
 
+// refuse refuses a pod because of an error, which is an *injection.Refusal.
 func refuse(err error) admission.Response {
+	if refusal := (*injection.Refusal)(nil); errors.As(err, &refusal) {
+		injectionRefusals.WithLabelValues(string(refusal.Reason)).Inc()
+	}
 	response := admission.Denied(err.Error())
 	response.AuditAnnotations = map[string]string{auditReason: err.Error()}
 	return response

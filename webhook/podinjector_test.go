@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -80,7 +81,7 @@ func TestWhichPodsAreInjected(t *testing.T) {
 			result: resultSkipped, reason: "Windows pod", warnings: []string{"a Windows pod gets no broker: the broker runs on Linux only"},
 		},
 		"one with a reserved name": {
-			pod: fixture.PodWith(fixture.With(corev1.Volume{Name: "crypto-broker-socket"})), namespace: "shop", result: resultRefused,
+			pod: fixture.PodWith(fixture.With(corev1.Volume{Name: contract.SocketVolume})), namespace: "shop", result: resultRefused,
 			reason: `spec.volumes[0].name: found "crypto-broker-socket" without the annotation cryptobroker.io/injected; ` + reserved,
 		},
 	}
@@ -133,6 +134,51 @@ func TestOnlyTheCreationOfPodsIsAnswered(t *testing.T) {
 			response := injectorWith(t, server, server).Handle(t.Context(), request)
 			if !response.Allowed || len(response.Patches) > 0 {
 				t.Errorf("allowed %t with the patch %v, expected allowed without one", response.Allowed, response.Patches)
+			}
+		})
+	}
+}
+
+func TestRefusedPodsAreCountedByAReason(t *testing.T) {
+	const hostile = "cryptobroker.io/hostile"
+	server := apiServerWith(t, fixture.Namespace("shop", nil), fixture.ProfilesIn("shop"))
+	counts := func() map[string]float64 {
+		series := make(chan prometheus.Metric, 100)
+		injectionRefusals.Collect(series)
+		close(series)
+		found := map[string]float64{}
+		for one := range series {
+			var metric dto.Metric
+			if err := one.Write(&metric); err != nil {
+				t.Fatal(err)
+			}
+			found[metric.GetLabel()[0].GetValue()] = metric.GetCounter().GetValue()
+		}
+		return found
+	}
+	for sentence, test := range map[string]struct {
+		reason string
+		change func(*corev1.Pod)
+	}{
+		"an unknown annotation":         {"annotation", func(p *corev1.Pod) { p.Annotations[hostile] = hostile }},
+		"a wrong value":                 {"annotation", func(p *corev1.Pod) { p.Annotations[contract.CPULimitAnnotation] = hostile }},
+		"a wrong answer to the request": {"annotation", func(p *corev1.Pod) { p.Annotations[contract.InjectAnnotation] = hostile }},
+		"a volume of the broker": {"reserved", func(p *corev1.Pod) {
+			p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: contract.SocketVolume})
+		}},
+		"a mount where the socket is": {"pod", func(p *corev1.Pod) {
+			p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: hostile, MountPath: contract.SocketDir}}
+		}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			before := counts()
+			before[test.reason]++
+			response := injectorWith(t, server, server).Handle(t.Context(), creation(t, fixture.PodWith(fixture.Asking("true"), test.change), "shop"))
+			if response.Allowed {
+				t.Fatal("the pod is admitted")
+			}
+			if diff := cmp.Diff(before, counts()); diff != "" {
+				t.Errorf("%s: other counts than expected (-want +found):\n%s", response.Result.Message, diff)
 			}
 		})
 	}

@@ -16,7 +16,26 @@ import (
 // together; a last sentence says how many more there are.
 type Refusal struct {
 	Problems []string
+	// Reason is the reason of the first problem.
+	Reason Reason
 }
+
+// Reason is what kind of thing is wrong with a pod.
+type Reason string
+
+// The reasons.
+const (
+	// ReasonAnnotation is for an annotation of this project that does not exist, or has a value
+	// that it can't have.
+	ReasonAnnotation Reason = "annotation"
+	// ReasonReserved is for a container, a volume or a mount with a name of the broker's.
+	ReasonReserved Reason = "reserved"
+	// ReasonPod is for anything else in the pod, such as a mount in the place of the socket.
+	ReasonPod Reason = "pod"
+)
+
+// Reasons are all reasons.
+var Reasons = []Reason{ReasonAnnotation, ReasonReserved, ReasonPod}
 
 // Error joins the problems.
 func (r *Refusal) Error() string { return strings.Join(r.Problems, "; ") }

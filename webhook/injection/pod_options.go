@@ -330,7 +330,8 @@ func (p *problems) unexpected(name, value, expected string, arguments ...any) {
 		p.more++
 		return
 	}
-	p.add("metadata.annotations[%s]: found %s, expected "+expected, append([]any{limits.Cut(name, limits.MaxQuoted), limits.Quoted(value)}, arguments...)...)
+	p.list(ReasonAnnotation, "", "metadata.annotations[%s]: found %s, expected "+expected,
+		append([]any{limits.Cut(name, limits.MaxQuoted), limits.Quoted(value)}, arguments...))
 }
 
 // optionArguments are the arguments of the broker that annotations may change.

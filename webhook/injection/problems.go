@@ -18,30 +18,33 @@ type problems struct {
 
 // problem is a sentence, and the advice that follows it. Problems with the same advice
 // have it once, after the last of them.
-type problem struct{ text, advice string }
+type problem struct {
+	text, advice string
+	reason       Reason
+}
 
 // add adds a sentence that begins with the place in the pod.
 func (p *problems) add(format string, arguments ...any) {
-	p.list("", format, arguments)
+	p.list(ReasonPod, "", format, arguments)
 }
 
 // addReserved adds a sentence about a reserved name.
 func (p *problems) addReserved(format string, arguments ...any) {
-	p.list(reservedAdvice, format, arguments)
+	p.list(ReasonReserved, reservedAdvice, format, arguments)
 }
 
 // addUnknown adds a sentence about an annotation that does not exist.
 func (p *problems) addUnknown(name string) {
-	p.list(knownAnnotations(), "%s", []any{unknownAnnotation(name)})
+	p.list(ReasonAnnotation, knownAnnotations(), "%s", []any{unknownAnnotation(name)})
 }
 
 // list adds a sentence with its advice. Beyond [limits.MaxProblems] it only counts.
-func (p *problems) list(advice, format string, arguments []any) {
+func (p *problems) list(reason Reason, advice, format string, arguments []any) {
 	if p.full() {
 		p.more++
 		return
 	}
-	p.listed = append(p.listed, problem{limits.Cut(fmt.Sprintf(format, arguments...), limits.MaxSentence), advice})
+	p.listed = append(p.listed, problem{limits.Cut(fmt.Sprintf(format, arguments...), limits.MaxSentence), advice, reason})
 }
 
 func (p *problems) none() bool { return len(p.listed) == 0 }
@@ -71,5 +74,5 @@ func (p *problems) refusal() error {
 	if more := len(p.listed) - len(texts) + p.more; more > 0 {
 		texts = append(texts[:len(texts):len(texts)], fmt.Sprintf("and %d more problems like these", more))
 	}
-	return &Refusal{Problems: texts}
+	return &Refusal{Problems: texts, Reason: p.listed[0].reason}
 }
