@@ -86,7 +86,7 @@ func newLog(t *testing.T, output audit.Output) *audit.Log {
 // record returns a record that has everything.
 func record(n int) *audit.Record {
 	return &audit.Record{
-		Time: time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC), Profile: "Orders", Digest: "sha256:1",
+		Time: time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC), Profile: "Orders", Digest: "sha256:1", Revision: 3,
 		Use: profile.Use{
 			Operation: profile.OpSignData, Caller: profile.Caller{Container: "web", UID: 1000, GID: 2000, Known: true},
 			Keys: [2]profile.UsedKey{{Algorithm: "RSA", Bits: 3072, ID: "orders"}},
@@ -139,7 +139,7 @@ func TestARecordHasEverythingButInputsAndKeys(t *testing.T) {
 	}
 	const want = `{"algorithm":"rsa-with-sha-256","audit.sequence":1,"client.container":"web","client.gid":2000,"client.uid":1000,"code":"OK","event":"call",` +
 		`"fips":"approved","host.name":"pod-1","keys":[{"algorithm":"RSA","bits":3072,"id":"orders","spki.sha256":"0102","version":"7"}],"operation":"SignData",` +
-		`"profile":"Orders","profiles.digest":"sha256:1","reply.size":384,"request.size":0,"service.version":"v1","strength":128,"time":"2026-11-23T12:00:00.000000Z"}`
+		`"profile":"Orders","profiles.digest":"sha256:1","profiles.revision":3,"reply.size":384,"request.size":0,"service.version":"v1","strength":128,"time":"2026-11-23T12:00:00.000000Z"}`
 	if string(text) != want {
 		t.Errorf("the record is\n%s\nexpected\n%s", text, want)
 	}

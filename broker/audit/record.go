@@ -19,6 +19,8 @@ type Record struct {
 	// Profile and Digest are the name of the profile and the digest of the set that has it. Both
 	// are empty for a call whose profile is not served.
 	Profile, Digest string
+	// Revision is the revision of the set, 0 if the set is not signed.
+	Revision int64
 	// Assessment is what is known of the operation in the profile, nil if that is not known.
 	Assessment *profile.Assessment
 	// KeyVersion is the version of the first key of Use, and Pin the SHA-256 of its public key.
@@ -57,6 +59,9 @@ func (r *Record) append(line, broker []byte) []byte {
 	if r.Profile != "" {
 		line = appendText(line, "profile", r.Profile)
 		line = appendText(line, "profiles.digest", r.Digest)
+		if r.Revision > 0 {
+			line = appendNumber(line, "profiles.revision", r.Revision)
+		}
 	}
 	if a := r.Assessment; a != nil {
 		line = appendText(line, "algorithm", a.Algorithm)

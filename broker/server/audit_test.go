@@ -84,6 +84,7 @@ func startAudited(t testing.TB, out *records) (conn *grpc.ClientConn, end func()
 		for line := range bytes.Lines(out.text.Bytes()) {
 			var r struct {
 				Event, Profile, Operation, Code string
+				Revision                        int64 `json:"profiles.revision"`
 				Keys                            []struct{ ID string }
 			}
 			if err := json.Unmarshal(line, &r); err != nil {
@@ -91,6 +92,9 @@ func startAudited(t testing.TB, out *records) (conn *grpc.ClientConn, end func()
 			}
 			if r.Event != "call" && r.Event != "begin" {
 				continue
+			}
+			if r.Profile != "" && r.Revision != servedRevision {
+				t.Errorf("a record has the revision %d, expected %d", r.Revision, servedRevision)
 			}
 			said := []string{r.Profile, r.Operation, r.Code}
 			if r.Event == "begin" {

@@ -108,13 +108,16 @@ func socketDir(t testing.TB) string {
 	return dir
 }
 
+// servedRevision is the revision of the sets of tests.
+const servedRevision = 7
+
 func (b *broker) use(t testing.TB, profiles string) {
 	t.Helper()
 	set, problems := profile.Compile(profile.FileName, []byte(profiles))
 	if err := problems.Err(); err != nil {
 		t.Fatal(err)
 	}
-	b.Use(set)
+	b.Use(set, servedRevision)
 }
 
 func (b *broker) socket(caller string) string {

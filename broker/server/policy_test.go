@@ -176,7 +176,7 @@ func startStrict(t *testing.T, profiles string) *broker {
 	if err := problems.Err(); err != nil {
 		t.Fatal(err)
 	}
-	b.Use(set)
+	b.Use(set, 0)
 	return b
 }
 

@@ -23,7 +23,7 @@ func TestACallToAProfileOfTheFileThatWasRefusedLearnsWhy(t *testing.T) {
 `
 	b := start(t, "")
 	set, _ := profile.Compile(profile.FileName, []byte(file), profile.RequireFIPS())
-	b.Use(set)
+	b.Use(set, 0)
 	conn := connect(t, b.socket(""))
 	hash := func(name string) message { return message{}.text(requestProfile, name).text(requestInput, "abc") }
 	for sentence, test := range map[string]struct {

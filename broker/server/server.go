@@ -196,10 +196,10 @@ func New(logger *slog.Logger, metrics *telemetry.Metrics, options ...Option) *Se
 	return s
 }
 
-// Use serves a set of profiles from now on. Requests that have begun finish with the
-// set that they began with.
-func (s *Server) Use(set *profile.Set) {
-	s.service.Use(set)
+// Use serves a set of profiles from now on. revision is the revision in its signed statement, 0
+// without one. Requests that have begun finish with the set that they began with.
+func (s *Server) Use(set *profile.Set, revision int64) {
+	s.service.Use(set, revision)
 	s.health.SetServingStatus("", healthpb.HealthCheckResponse_SERVING)
 }
 

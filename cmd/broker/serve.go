@@ -125,7 +125,7 @@ func serve(ctx context.Context, c *config, stderr io.Writer, logger *slog.Logger
 		directory.WithCompileOptions(c.compileOptions()...),
 		directory.WithObserver(func(event directory.Event) {
 			if event.Set != nil {
-				broker.Use(event.Set)
+				broker.Use(event.Set, event.Revision)
 			}
 			metrics.Looked(event)
 			logLook(logger, event)

@@ -176,7 +176,7 @@ func serve(t *testing.T, profiles string, options ...server.Option) string {
 	if err := problems.Err(); err != nil {
 		t.Fatal(err)
 	}
-	broker.Use(set)
+	broker.Use(set, 0)
 	sockets, err := unixsocket.Listen(unixsocket.Options{Dir: dir, Group: -1})
 	if err != nil {
 		t.Fatal(err)

@@ -83,7 +83,7 @@ func (h *Handlers) recordOf(c *Call) audit.Record {
 	}
 	r.Use.Operation, r.Use.Caller = c.Operation, flow.CallerOf(c.Context)
 	if c.profile != nil {
-		r.Profile, r.Digest, r.Assessment = c.profile.Name(), c.set, c.profile.Assessment(c.Operation)
+		r.Profile, r.Digest, r.Revision, r.Assessment = c.profile.Name(), c.set, c.revision, c.profile.Assessment(c.Operation)
 	}
 	if c.key != nil {
 		r.KeyVersion = c.key.Version()

@@ -86,8 +86,9 @@ type Call struct {
 	// is the profile of the call. Spans have both.
 	Metadata []byte
 	profile  *profile.Compiled
-	// set is the digest of the set that has the profile.
-	set string
+	// set is the digest of the set that has the profile, and revision its revision.
+	set      string
+	revision int64
 	// use is what the call uses of the profile. It counts if the call succeeds.
 	use profile.Use
 	// KeyID is the id of the key that encrypted, with its version if it has one.

@@ -36,7 +36,8 @@ func (h *Handlers) profile(c *Call, name string) (*profile.Compiled, error) {
 	}
 	p, ok := serving.Profiles[name]
 	if ok {
-		c.Counters, c.Warning, c.profile, c.set = p.Counters, p.warning, p.Compiled, serving.Set.Digest()
+		c.Counters, c.Warning, c.profile = p.Counters, p.warning, p.Compiled
+		c.set, c.revision = serving.Set.Digest(), serving.revision
 	}
 	caller, conn := flow.PeerOf(c.Context)
 	c.use = profile.Use{Operation: c.Operation, Caller: caller}

@@ -13,6 +13,8 @@ type ServedSet struct {
 	Profiles map[string]ServedProfile
 	// audits is whether any profile has calls recorded.
 	audits bool
+	// revision is the revision of the set, 0 if it is not signed.
+	revision int64
 }
 
 // ServedProfile is a profile with what calls need beside it.
@@ -27,11 +29,11 @@ type ServedProfile struct {
 	refusals *[profile.OperationCount]string
 }
 
-// Use serves a set of profiles from now on. Requests that have begun finish with the set
-// that they began with.
-func (h *Handlers) Use(set *profile.Set) {
+// Use serves a set of profiles with its revision from now on. Requests that have begun finish with
+// the set that they began with.
+func (h *Handlers) Use(set *profile.Set, revision int64) {
 	counters := h.Metrics.Profiles(set)
-	next := &ServedSet{Set: set, Profiles: make(map[string]ServedProfile, set.Len())}
+	next := &ServedSet{Set: set, revision: revision, Profiles: make(map[string]ServedProfile, set.Len())}
 	for _, name := range set.Names() {
 		p, _ := set.Lookup(name)
 		next.audits = next.audits || p.Audit().Level != profile.AuditNone

@@ -85,7 +85,7 @@ func start(t testing.TB, app http.HandlerFunc, change ...func(*settings)) *fixtu
 	if err := problems.Err(); err != nil {
 		t.Fatal(err)
 	}
-	service.Use(set)
+	service.Use(set, 0)
 	f.Gateway = newGateway(service, logger, s.Options, s.times)
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
