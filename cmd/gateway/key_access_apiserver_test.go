@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -112,7 +113,7 @@ func expectAccessStatus(t *testing.T, object client.Object, status *v1alpha1.Key
 // expectDecision waits until a subject may have data keys, or may not.
 func expectDecision(t *testing.T, k *keyAccess, subject string, permitted bool) {
 	t.Helper()
-	authorizer, err := k.newAuthorizer(io.Discard)
+	authorizer, err := k.newAuthorizer(io.Discard, prometheus.NewRegistry())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +133,7 @@ func TestAKeyAccessServiceFollowsThePoliciesOfItsNamespace(t *testing.T) {
 	elsewhere := newPolicy(t, "default", "elsewhere", "mallory")
 	k, stop := startKeyAccessWith(t, clusterKeyAccess(t))
 	defer stop()
-	startOperator(t)
+	o := startOperator(t)
 	registerAt(t, contract.KeyAccessComponent, k.statusListener.Addr())
 	expectDecision(t, k, "alice", true)
 	expectDecision(t, k, "mallory", false)
@@ -151,6 +152,7 @@ func TestAKeyAccessServiceFollowsThePoliciesOfItsNamespace(t *testing.T) {
 	changeRule(t, first, "caller.subject == 'carol'")
 	expectAccessStatus(t, first, &first.Status, understood, "False HeldBack", "the KeyAccessPolicy wrong is wrong: spec.allow[0].when")
 	expectDecision(t, k, "carol", false)
+	expectAccessObjects(t, o, map[string]float64{"HeldBack": 1, "Invalid": 1, "InUse": 0, "NotRead": 0, "NoService": 0})
 
 	if err := admin.Delete(t.Context(), wrong); err != nil {
 		t.Fatal(err)
@@ -158,9 +160,33 @@ func TestAKeyAccessServiceFollowsThePoliciesOfItsNamespace(t *testing.T) {
 	expectDecision(t, k, "carol", true)
 	expectAccessStatus(t, first, &first.Status, understood, inUse, "")
 	expectReasons(t, first, "InUse", "HeldBack")
+	expectAccessObjects(t, o, map[string]float64{"HeldBack": 0, "Invalid": 0, "InUse": 1, "NotRead": 0, "NoService": 0})
 	if err := admin.Get(t.Context(), client.ObjectKeyFromObject(elsewhere), elsewhere); err != nil || len(elsewhere.Status.Conditions) > 0 {
 		t.Errorf("found %v and the status %+v of a policy of another namespace", err, elsewhere.Status)
 	}
+}
+
+// expectAccessObjects waits until the operator's metric has these numbers of policies, by reason.
+func expectAccessObjects(t *testing.T, o *operator, want map[string]float64) {
+	t.Helper()
+	apiserver.Eventually(t, "the operator counts the policies by reason", func() error {
+		families, err := o.metrics.Gather()
+		if err != nil {
+			return err
+		}
+		found := map[string]float64{}
+		for _, family := range families {
+			for _, metric := range family.GetMetric() {
+				if family.GetName() == "crypto_broker_operator_key_access_objects" && metric.GetLabel()[0].GetValue() == "KeyAccessPolicy" {
+					found[metric.GetLabel()[1].GetValue()] = metric.GetGauge().GetValue()
+				}
+			}
+		}
+		if !maps.Equal(found, want) {
+			return fmt.Errorf("found %v, expected %v", found, want)
+		}
+		return nil
+	})
 }
 
 // expectReasons waits for events about an object with these reasons.

@@ -30,7 +30,7 @@ import (
 const actionUse = "Use"
 
 // SetupKeyAccess adds what writes the status of KeyAccessPolicies and KeyAccessPeers of the operator's namespace, which the
-// manager's cache must have of this namespace alone. Metrics of the options are not used.
+// manager's cache must have of this namespace alone.
 func SetupKeyAccess(mgr ctrl.Manager, options Options) error {
 	var queues []queue.Queue
 	poller := newPoller(mgr.GetClient(), contract.KeyAccessComponent, options, func(key types.NamespacedName) {
@@ -38,27 +38,29 @@ func SetupKeyAccess(mgr ctrl.Manager, options Options) error {
 			requests.Add(reconcile.Request{NamespacedName: key})
 		}
 	})
+	var metrics bothAccessMetrics
 	for _, kind := range []struct {
+		kind   string
 		name   string
 		object client.Object
 		get    func(context.Context, types.NamespacedName) (client.Object, *v1alpha1.KeyAccessStatus, error)
 	}{
-		{"key-access-policy-status", &v1alpha1.KeyAccessPolicy{}, func(ctx context.Context, key types.NamespacedName) (client.Object, *v1alpha1.KeyAccessStatus, error) {
+		{"KeyAccessPolicy", "key-access-policy-status", &v1alpha1.KeyAccessPolicy{}, func(ctx context.Context, key types.NamespacedName) (client.Object, *v1alpha1.KeyAccessStatus, error) {
 			p := &v1alpha1.KeyAccessPolicy{}
 			err := mgr.GetClient().Get(ctx, key, p)
 			return p, &p.Status, err
 		}},
-		{"key-access-peer-status", &v1alpha1.KeyAccessPeer{}, func(ctx context.Context, key types.NamespacedName) (client.Object, *v1alpha1.KeyAccessStatus, error) {
+		{"KeyAccessPeer", "key-access-peer-status", &v1alpha1.KeyAccessPeer{}, func(ctx context.Context, key types.NamespacedName) (client.Object, *v1alpha1.KeyAccessStatus, error) {
 			p := &v1alpha1.KeyAccessPeer{}
 			err := mgr.GetClient().Get(ctx, key, p)
 			return p, &p.Status, err
 		}},
 	} {
-		requests := queue.New(kind.name)
-		queues = append(queues, requests)
+		requests, counts := queue.New(kind.name), &accessMetrics{kind: kind.kind, all: map[types.NamespacedName]string{}}
+		queues, metrics = append(queues, requests), append(metrics, counts)
 		r := &accessReconciler{
 			client: mgr.GetClient(), recorder: mgr.GetEventRecorder(v1alpha1.FieldManager), poller: poller, namespace: options.OperatorNamespace,
-			get: kind.get, memory: memory{all: map[types.NamespacedName]remembered{}},
+			get: kind.get, metrics: counts, memory: memory{all: map[types.NamespacedName]remembered{}},
 		}
 		err := ctrl.NewControllerManagedBy(mgr).Named(kind.name).
 			Watches(kind.object, followedBy(poller), builder.WithPredicates(queue.SpecChanged)).
@@ -66,6 +68,9 @@ func SetupKeyAccess(mgr ctrl.Manager, options Options) error {
 		if err != nil {
 			return err
 		}
+	}
+	if err := options.Metrics.Register(metrics); err != nil {
+		return err
 	}
 	return mgr.Add(poller)
 }
@@ -77,8 +82,9 @@ type accessReconciler struct {
 	poller    *poller
 	namespace string
 	// get returns an object with a pointer to its status.
-	get    func(context.Context, types.NamespacedName) (client.Object, *v1alpha1.KeyAccessStatus, error)
-	memory memory
+	get     func(context.Context, types.NamespacedName) (client.Object, *v1alpha1.KeyAccessStatus, error)
+	metrics *accessMetrics
+	memory  memory
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -86,6 +92,7 @@ func (r *accessReconciler) Reconcile(ctx context.Context, request reconcile.Requ
 	object, status, err := r.get(ctx, request.NamespacedName)
 	if err != nil {
 		r.memory.forget(request.NamespacedName)
+		r.metrics.forget(request.NamespacedName)
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if !object.GetDeletionTimestamp().IsZero() {
@@ -103,6 +110,7 @@ func (r *accessReconciler) Reconcile(ctx context.Context, request reconcile.Requ
 	}
 	before, next := status.DeepCopy(), status.DeepCopy()
 	fillAccess(next, object.GetGeneration(), views, r.namespace)
+	r.metrics.set(request.NamespacedName, next)
 	if equality.Semantic.DeepEqual(next, before) {
 		return reconcile.Result{}, nil
 	}

@@ -14,16 +14,23 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
 	"github.com/crypto-broker/crypto-broker-operator/test/issuer"
 	"github.com/crypto-broker/crypto-broker-operator/test/prometheus"
@@ -35,8 +42,44 @@ type keyAccessService struct {
 	issuer      *issuer.Issuer
 }
 
-// startKeyAccessService builds the key gateway and runs it as a key access service until the test ends.
+// startKeyAccessService runs a key access service with one place for requests until the test ends.
 func startKeyAccessService(t *testing.T) *keyAccessService {
+	t.Helper()
+	return runKeyAccessService(t, "127.0.0.1", nil, `access:
+  allowAllAuthenticated: true
+limits:
+  inFlight: 1
+  queue: 0
+`)
+}
+
+// startPolicyService runs a key access service that follows the policies of the operator's namespace, and makes a pod by which
+// the operator finds it. No kubelet runs the pod: the process is beside the cluster, at an address that pods reach.
+func startPolicyService(t *testing.T) {
+	t.Helper()
+	host := hostAddress(t)
+	s := runKeyAccessService(t, host, []string{"KUBECONFIG=" + shared.cluster.Kubeconfig}, "cluster: {namespace: "+environment.Namespace+"}\n")
+	_, text, err := net.SplitHostPort(s.status)
+	must(t, err)
+	port, err := strconv.ParseUint(text, 10, 16)
+	must(t, err)
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: environment.Namespace, Name: "e2e-key-access", Labels: map[string]string{contract.ComponentLabel: contract.KeyAccessComponent}},
+		Spec: corev1.PodSpec{SchedulerName: "nobody", Containers: []corev1.Container{{
+			Name: "gateway", Image: "example.com/gateway", Ports: []corev1.ContainerPort{{Name: contract.KeyGatewayStatusPortName, ContainerPort: int32(port)}},
+		}}},
+	}
+	must(t, shared.client.Create(t.Context(), pod))
+	t.Cleanup(func() {
+		must(t, client.IgnoreNotFound(shared.client.Delete(timeoutContext(t, time.Minute), pod, client.GracePeriodSeconds(0))))
+	})
+	pod.Status.PodIP, pod.Status.PodIPs = host, []corev1.PodIP{{IP: host}}
+	must(t, shared.client.Status().Update(t.Context(), pod))
+}
+
+// runKeyAccessService builds the key gateway and runs it as a key access service with these settings until the test ends. Its
+// ports are on an address of this machine.
+func runKeyAccessService(t *testing.T, host string, variables []string, settings string) *keyAccessService {
 	t.Helper()
 	folder := t.TempDir()
 	program := filepath.Join(folder, "gateway")
@@ -48,10 +91,7 @@ func startKeyAccessService(t *testing.T) *keyAccessService {
 	must(t, err)
 	must(t, os.Mkdir(filepath.Join(folder, "keys"), 0o700))
 	must(t, os.WriteFile(filepath.Join(folder, "keys", "ec-1.key"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}), 0o600))
-	address, err := prometheus.FreeAddress()
-	must(t, err)
-	status, err := prometheus.FreeAddress()
-	must(t, err)
+	address, status := freeAddress(t, host), freeAddress(t, host)
 	s := &keyAccessService{url: "http://" + address, status: status, issuer: issuer.Start(t, issuer.Options{HTTP: true, Audience: "key-access"})}
 	must(t, os.WriteFile(filepath.Join(folder, "config.yaml"), fmt.Appendf(nil, `url: %s/
 bindAddress: %s
@@ -62,16 +102,11 @@ issuers:
 - url: %s
   audiences: [key-access]
   insecureLoopback: true
-access:
-  allowAllAuthenticated: true
-limits:
-  inFlight: 1
-  queue: 0
-`, s.url, address, s.status, folder, s.issuer.URL), 0o600))
+%s`, s.url, address, s.status, folder, s.issuer.URL, settings), 0o600))
 	command := exec.Command(program, "key-access", "--config", filepath.Join(folder, "config.yaml"))
 	log, err := os.Create(filepath.Join(folder, "log"))
 	must(t, err)
-	command.Stdout, command.Stderr = log, log
+	command.Stdout, command.Stderr, command.Env = log, log, append(os.Environ(), variables...)
 	must(t, command.Start())
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -90,6 +125,26 @@ limits:
 		return reply.Body.Close()
 	})
 	return s
+}
+
+// freeAddress returns a free port of an address of this machine.
+func freeAddress(t *testing.T, host string) string {
+	t.Helper()
+	address, err := prometheus.FreeAddress()
+	must(t, err)
+	_, port, err := net.SplitHostPort(address)
+	must(t, err)
+	return net.JoinHostPort(host, port)
+}
+
+// holdPoliciesBack makes a wrong policy where no webhook refuses it.
+func holdPoliciesBack(t *testing.T, a *alerting) {
+	startPolicyService(t)
+	wrong := &v1alpha1.KeyAccessPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: environment.Namespace, Name: "e2e-wrong"}}
+	wrong.Spec.Allow = []v1alpha1.KeyAccessRule{{Name: "one", When: "caller.isuer == 'x'"}}
+	must(t, shared.client.Create(t.Context(), wrong))
+	t.Cleanup(func() { must(t, client.IgnoreNotFound(shared.client.Delete(timeoutContext(t, time.Minute), wrong))) })
+	a.expect(t, "CryptoBrokerKeyAccessHeldBack", "kind", "KeyAccessPolicy")
 }
 
 // provokeKeyAccess sends requests whose bodies come slowly, others that find no place meanwhile, and tokens with keys that the

@@ -198,6 +198,9 @@ func provokeOperator(t *testing.T, a *alerting) {
 	mustKubectl(t, "delete", "validatingwebhookconfiguration", environment.Release)
 	a.expect(t, "CryptoBrokerWebhookFailing")
 
+	a.expectQuiet(t, "CryptoBrokerKeyAccessHeldBack")
+	holdPoliciesBack(t, a)
+
 	a.expectQuiet(t, "CryptoBrokerOperatorDown")
 	stopOperator(t)
 	a.expect(t, "CryptoBrokerOperatorDown")
