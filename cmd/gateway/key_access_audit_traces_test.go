@@ -67,8 +67,9 @@ service:
 func TestTheRecordsOfAKeyAccessServiceReachACollector(t *testing.T) {
 	if config := os.Getenv(gatewayEnvironment); config != "" {
 		ctx, stop := signal.NotifyContext(t.Context(), syscall.SIGTERM)
-		defer stop()
-		os.Exit(run(ctx, []string{"key-access", "--config", config}, os.LookupEnv, os.Stdout, os.Stderr))
+		code := run(ctx, []string{"key-access", "--config", config}, os.LookupEnv, os.Stdout, os.Stderr)
+		stop()
+		os.Exit(code)
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
