@@ -310,7 +310,7 @@ FROM ?= $$(git describe --tags --abbrev=0 --match 'v[0-9]*' HEAD^)
 
 .PHONY: test-upgrade
 test-upgrade: ## Build the chart and the images of the release before, install them on a real cluster, and upgrade while pods call (5 minutes; not part of "make test", which upgrades from the commit before). FROM=COMMIT for another version.
-	from=$(FROM); UPGRADE_FROM="$$from" go test -tags e2e -count=1 -timeout 30m -v -run '^TestTheChartIsUpgraded' ./test/e2e
+	from=$(FROM) || { echo "there is no release before this commit; FROM=COMMIT names another version" >&2; exit 1; }; UPGRADE_FROM="$$from" go test -tags e2e -count=1 -timeout 30m -v -run '^TestTheChartIsUpgraded' ./test/e2e
 
 .PHONY: test-alerts-firing
 test-alerts-firing: ## Have the reason of each alert happen on a real cluster, and see it in a real Prometheus and a real Alertmanager (Debian's, by apt-get; 5 minutes; not part of "make test").
