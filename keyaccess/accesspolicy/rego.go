@@ -20,8 +20,9 @@ import (
 const (
 	// regoPackage is the package of each module.
 	regoPackage = "keyaccess"
-	// maxRegoTime is how long all rules in Rego of a decision may take.
-	maxRegoTime = 100 * time.Millisecond
+	// maxRegoTime is how long all rules in Rego of a decision may take. It is thousands of times what rules need, because it goes on
+	// while the processors are busy with other requests.
+	maxRegoTime = time.Second
 	// maxRegoCompile is how long a module may take to compile. The time of OPA's parser and compiler doubles with each level of
 	// some nested terms, and neither can be stopped.
 	maxRegoCompile = 3 * time.Second
