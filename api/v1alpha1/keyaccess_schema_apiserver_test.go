@@ -24,7 +24,7 @@ func TestTheSchemaOfKeyAccessPolicies(t *testing.T) {
 		"accepts a module in Rego":             {"{appliesTo: caller.bound, rego: 'package keyaccess'}", ""},
 		"refuses a module beside rules":        {"{rego: 'package keyaccess', deny: [{name: a, when: 'true'}]}", "found rego beside rules, expected one or the other"},
 		"refuses an empty module":              {"{rego: ''}", "spec.rego"},
-		"refuses a module that is long":        {"{rego: '" + strings.Repeat("x", 16385) + "'}", "may not be more than 16384"},
+		"refuses a module that is long":        {"{rego: '" + strings.Repeat("x", 16385) + "'}", "Too long: may not be "},
 		"refuses no rule":                      {"{appliesTo: caller.bound}", "found no rule, expected rules that allow or deny"},
 		"refuses 65 rules":                     {"{deny: " + rules(65) + "}", "must have at most 64 items"},
 		"refuses an empty list of rules":       {"{allow: []}", "spec.allow"},
@@ -32,7 +32,7 @@ func TestTheSchemaOfKeyAccessPolicies(t *testing.T) {
 		"refuses a name with a space":          {"{allow: [{name: 'a b', when: 'true'}]}", "spec.allow[0].name"},
 		"refuses a rule without an expression": {"{allow: [{name: a}]}", "spec.allow[0].when: Required value"},
 		"refuses an empty expression":          {"{allow: [{name: a, when: ''}]}", "spec.allow[0].when"},
-		"refuses an expression that is long":   {"{allow: [{name: a, when: '" + strings.Repeat("x", 4097) + "'}]}", "may not be more than 4096"},
+		"refuses an expression that is long":   {"{allow: [{name: a, when: '" + strings.Repeat("x", 4097) + "'}]}", "Too long: may not be "},
 		"refuses a field that does not exist":  {"{alow: [{name: a, when: 'true'}]}", `unknown field "spec.alow"`},
 	} {
 		t.Run(sentence, func(t *testing.T) { expectAnswer(t, create(t, "KeyAccessPolicy", "secret", test.spec), test.refusal) })
