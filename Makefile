@@ -318,7 +318,7 @@ test-alerts-firing: ## Have the reason of each alert happen on a real cluster, a
 
 .PHONY: dashboard-pictures
 dashboard-pictures: ## Draw the Grafana dashboards for docs/dashboards.md from a Prometheus under load on a real cluster (8 minutes).
-	DASHBOARD_PICTURES="$(CURDIR)/docs/images" go test -tags process -count=1 -run '^TestEachQueryOfTheDashboardOfKeyAccess' ./cmd/gateway
+	DASHBOARD_PICTURES="$(CURDIR)/docs/images" go test -tags keymanagers -count=1 -run '^TestEachQueryOfTheDashboardOfKeyAccess' ./cmd/gateway
 	DASHBOARD_PICTURES="$(CURDIR)/docs/images" go test -tags e2e -count=1 -timeout 20m -v -run '^TestEveryPanelHasAnAnswerUnderLoad$$' ./test/e2e
 
 .PHONY: test-key-gateway

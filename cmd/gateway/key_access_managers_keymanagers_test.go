@@ -69,6 +69,7 @@ func startManagedService(t *testing.T) *managedService {
 	if err != nil {
 		t.Fatal(err)
 	}
+	config.StatusBindAddress = "127.0.0.1:0"
 	logger := slog.New(slog.DiscardHandler)
 	managers, err := newKeyManagers(t.Context(), config, logger)
 	if err != nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build process
+//go:build keymanagers
 
 package main
 
@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/crypto-broker/crypto-broker-operator/api/grpc/opentdf/kas"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/wrapping"
 	"github.com/crypto-broker/crypto-broker-operator/test/dashboards"
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
 	"github.com/crypto-broker/crypto-broker-operator/test/issuer"
@@ -36,9 +38,11 @@ func TestEachQueryOfTheDashboardOfKeyAccessHasAnAnswerUnderLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	managed := startManagedService(t) // whose keys are in a key manager
+	_, first := managed.file(wrapping.RSA2048)
 	from := issuer.Start(t, issuer.Options{Audience: "key-access"})
 	services := []*keyAccessProcess{newKeyAccessProcess(t, "first"), newKeyAccessProcess(t, "second")}
-	var addresses []string
+	addresses := []string{managed.statusListener.Addr().String()}
 	for i, service := range services {
 		service.configure(from, services[1-i])
 		addresses = append(addresses, service.serveStatus())
@@ -58,9 +62,16 @@ func TestEachQueryOfTheDashboardOfKeyAccessHasAnAnswerUnderLoad(t *testing.T) {
 	began := time.Now()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	// ask asks for data keys for a time.
+	// ask asks for data keys for a time: of the services that are peers, and of the other one for a new data key and one
+	// that it has seen.
 	ask := func(duration time.Duration) {
 		for end := time.Now().Add(duration); time.Now().Before(end); {
+			_, fresh := managed.file(wrapping.RSA2048)
+			for _, wanted := range []*kas.UnsignedRewrapRequest_WithPolicyRequest{first, fresh} {
+				if _, failure := managed.ask(wanted); failure != "" {
+					t.Fatal(failure)
+				}
+			}
 			if found := client.ask(); found != "permit permit" {
 				t.Fatalf("found %s, expected both data keys", found)
 			}
