@@ -8,6 +8,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/rand"
+	"crypto/rsa"
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
@@ -143,6 +144,8 @@ func plantKeysOf(t *testing.T, secrets *planted.Secrets, namespace string) {
 				secrets.Add(name, number)
 			case ed25519.PrivateKey:
 				secrets.Add(name, key.Seed())
+			case *rsa.PrivateKey: // of a key access service that another test has there
+				secrets.Add(name, key.D.Bytes())
 			default:
 				t.Fatalf("%s: found a key of type %T", name, key)
 			}
