@@ -8,6 +8,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 const hashProfiles = "- Name: A\n  API: {HashData: {HashAlg: sha-256}}\n"
@@ -66,6 +69,24 @@ func TestConnectionsAreCountedByContainer(t *testing.T) {
 // maxSeries is a bound for a broker with one profile, two containers and one operation in use. Most
 // series are those of the histograms of operations.
 const maxSeries = 600
+
+func TestCallsThatFailAreCountedByContainer(t *testing.T) {
+	b := start(t, hashProfiles, "app", "worker")
+	for container, calls := range map[string]int{"app": 3, "worker": 1} {
+		conn := connect(t, b.socket(container))
+		for range calls {
+			if _, err := hashes(t, conn, "not-there"); status.Code(err) != codes.InvalidArgument {
+				t.Fatal(err)
+			}
+		}
+		if _, err := hashes(t, conn, "A"); err != nil {
+			t.Fatal(err)
+		}
+		if found := b.sample(t, fmt.Sprintf(`crypto_broker_failed_requests_total{code="InvalidArgument",container=%q,operation="HashData"}`, container)); found != float64(calls) {
+			t.Errorf("found %v failed calls of %s, expected %d", found, container, calls)
+		}
+	}
+}
 
 func TestNamesThatClientsChooseMakeNoSeries(t *testing.T) {
 	b := start(t, hashProfiles, "app", "worker")

@@ -32,6 +32,7 @@ type Metrics struct {
 	refused   map[directory.Reason]prometheus.Counter
 	// deprecated counts requests for profiles that are deprecated.
 	deprecated *prometheus.CounterVec
+	failed     *prometheus.CounterVec
 	keys       *prometheus.GaugeVec
 	strength   *prometheus.GaugeVec
 	fips       *prometheus.GaugeVec
@@ -71,6 +72,10 @@ func NewMetrics(version string) *Metrics {
 			Name: "crypto_broker_deprecated_requests_total",
 			Help: "Requests for deprecated profiles, by profile and by the container that called. The container is empty if all callers share a socket.",
 		}, []string{"profile", "container"}),
+		failed: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "crypto_broker_failed_requests_total",
+			Help: "Finished requests that were not answered with OK, by operation, gRPC status code and container that called. The container is empty if all callers share a socket.",
+		}, []string{"operation", "code", "container"}),
 		keys: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "crypto_broker_keys",
 			Help: "Keys of the key directory, by state: used, or unusable because of a problem.",
@@ -128,7 +133,7 @@ func NewMetrics(version string) *Metrics {
 	build.WithLabelValues(version, runtime.Version()).Set(1)
 	m.profiles.WithLabelValues("served").Set(0)
 	m.profiles.WithLabelValues("rejected").Set(0)
-	m.registry.MustRegister(m.requests, durations, reloads, m.reloaded, m.profiles, m.info, m.revision, refused, m.deprecated, m.keys, m.strength, m.fips, m.tls, served{m}, inFlight, build, m.keyVersions, &m.traffic,
+	m.registry.MustRegister(m.requests, durations, reloads, m.reloaded, m.profiles, m.info, m.revision, refused, m.deprecated, m.failed, m.keys, m.strength, m.fips, m.tls, served{m}, inFlight, build, m.keyVersions, &m.traffic,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -166,6 +171,12 @@ func (m *Metrics) Rollouts() []RolloutCalls { return m.requests.rolledOut() }
 // caller, empty if all callers share a socket.
 func (m *Metrics) Deprecated(profile, container string) {
 	m.deprecated.WithLabelValues(profile, container).Inc()
+}
+
+// Failed counts a request that ended with another code than OK, beside [Metrics.End]. container is
+// the name of the caller, empty if all callers share a socket.
+func (m *Metrics) Failed(op profile.Operation, code codes.Code, container string) {
+	m.failed.WithLabelValues(op.String(), code.String(), container).Inc()
 }
 
 // FIPS sets the cryptographic module and its mode, and whether the broker refuses

@@ -18,6 +18,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/cache"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
 	"github.com/crypto-broker/crypto-broker-operator/broker/session"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry/tracing"
@@ -158,6 +159,8 @@ func (h *Handlers) Ended(c *Call, code codes.Code, started, ended time.Time) {
 	h.Metrics.Transferred(c.Operation, c.RequestSize, replied)
 	if code == codes.OK {
 		c.Counters.Used(&c.use, ended)
+	} else {
+		h.Metrics.Failed(c.Operation, code, flow.CallerOf(c.Context).Container)
 	}
 }
 
