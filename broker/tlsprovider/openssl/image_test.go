@@ -102,7 +102,7 @@ func unpack(t *testing.T, archive []byte) container {
 			switch {
 			case err != nil:
 			case header.Typeflag == tar.TypeDir:
-				err = os.MkdirAll(path, header.FileInfo().Mode().Perm())
+				err = errors.Join(os.MkdirAll(path, 0o755), os.Chmod(path, header.FileInfo().Mode()&(os.ModePerm|os.ModeSticky)))
 			case header.Typeflag == tar.TypeSymlink:
 				err = os.Symlink(header.Linkname, path)
 			case header.Typeflag == tar.TypeReg:
