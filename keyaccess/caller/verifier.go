@@ -71,6 +71,8 @@ type Verifier struct {
 	bases   []base
 	issuers map[string]*keySource
 	replays *replays
+	// signatures are those of tokens. Each proof is new.
+	signatures *signatures
 	// plain says that an issuer has PlainBearer.
 	plain bool
 }
@@ -81,7 +83,7 @@ func New(config Config) (*Verifier, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &Verifier{config: config, bases: bases, issuers: make(map[string]*keySource, len(config.Issuers))}
+	v := &Verifier{config: config, bases: bases, issuers: make(map[string]*keySource, len(config.Issuers)), signatures: newSignatures(rememberedTokens)}
 	v.replays = newReplays(config.Replays, config.ProofAge+config.Skew)
 	for i, settings := range config.Issuers {
 		if v.issuers[settings.URL], err = newKeySource(settings, config.Now, config.Log); err != nil {

@@ -11,6 +11,7 @@ import (
 	"encoding/asn1"
 	"errors"
 	"fmt"
+	"math"
 )
 
 // smallestRSA is the size of the smallest RSA key of a client in bits: NIST SP 800-131A.
@@ -38,13 +39,12 @@ func NewRecipient(text string, sha1Allowed bool) (*Recipient, error) {
 		if size := key.N.BitLen(); size < smallestRSA || size > largestRSA {
 			return nil, fmt.Errorf("is an RSA key of %d bits, expected %d to %d", size, smallestRSA, largestRSA)
 		}
-		recipient := &Recipient{wrap: func(dataKey []byte) ([]byte, error) {
-			return rsa.EncryptOAEP(sha1.New(), rand.Reader, key, dataKey, nil)
-		}}
-		if _, err := recipient.wrap(nil); err != nil { // nothing else checks the numbers
+		if !usable(key) {
 			return nil, errors.New("is an RSA key that cannot be used, expected one with an odd modulus, and an odd exponent from 3 to 2147483647")
 		}
-		return recipient, nil
+		return &Recipient{wrap: func(dataKey []byte) ([]byte, error) {
+			return rsa.EncryptOAEP(sha1.New(), rand.Reader, key, dataKey, nil)
+		}}, nil
 	case crypto.Encapsulator:
 		return &Recipient{wrap: func(dataKey []byte) ([]byte, error) { return wrapMLKEM(key, dataKey) }}, nil
 	default:
@@ -54,6 +54,12 @@ func NewRecipient(text string, sha1Allowed bool) (*Recipient, error) {
 		}
 		return newECRecipient(exchange)
 	}
+}
+
+// usable reports whether crypto/rsa encrypts with a key. Nothing else checks the numbers before a data key is there, and an
+// encryption for the check would take as long as that of the data key.
+func usable(key *rsa.PublicKey) bool {
+	return key.N.Bit(0) == 1 && key.E&1 == 1 && key.E >= 3 && key.E <= math.MaxInt32
 }
 
 func newECRecipient(key *ecdh.PublicKey) (*Recipient, error) {
