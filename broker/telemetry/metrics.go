@@ -138,6 +138,9 @@ func NewMetrics(version string) *Metrics {
 	return m
 }
 
+// Register adds metrics of the program that the broker runs in.
+func (m *Metrics) Register(c prometheus.Collector) { m.registry.MustRegister(c) }
+
 // Begin counts a request that starts. Each call of Begin needs a call of End.
 func (m *Metrics) Begin() { m.inFlight.Add(1) }
 

@@ -7,9 +7,12 @@ import (
 	"log/slog"
 	"os"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/crypto-broker/crypto-broker-operator/broker/audit"
 	"github.com/crypto-broker/crypto-broker-operator/broker/audit/otlp"
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/auditlog"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
@@ -80,9 +83,17 @@ func (c *config) readAudit() error {
 	return nil
 }
 
-// useAudit starts the audit log. end ends it.
-func (c *config) useAudit(stderr io.Writer, logger *slog.Logger) (log *audit.Log, end func() error, err error) {
-	return auditlog.Open(c.audit, stderr, c.auditAttributes(), logger)
+var auditDescription = prometheus.NewDesc("crypto_broker_audit_records_total",
+	"Audit records, by result: written, or lost. Calls whose record was lost were answered, unless their profile requires the record.",
+	[]string{"result"}, nil)
+
+// useAudit starts the audit log and its metrics. end ends the log.
+func (c *config) useAudit(stderr io.Writer, metrics *telemetry.Metrics, logger *slog.Logger) (log *audit.Log, end func() error, err error) {
+	if log, end, err = auditlog.Open(c.audit, stderr, c.auditAttributes(), logger); err != nil {
+		return nil, nil, err
+	}
+	metrics.Register(auditlog.Metrics(auditDescription, log.Stats))
+	return log, end, nil
 }
 
 // auditAttributes are what each record says of the broker, where it is known.

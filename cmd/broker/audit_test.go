@@ -15,6 +15,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
 )
 
 func TestAKeyThatCannotSignRecordsEndsTheStart(t *testing.T) {
@@ -50,7 +52,7 @@ func TestAKeyThatCannotSignRecordsEndsTheStart(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			_, _, err := c.useAudit(&bytes.Buffer{}, slog.New(slog.DiscardHandler))
+			_, _, err := c.useAudit(&bytes.Buffer{}, telemetry.NewMetrics("test"), slog.New(slog.DiscardHandler))
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("the error is %v, expected %q in it", err, test.want)
 			}

@@ -70,13 +70,12 @@ func serve(ctx context.Context, c *config, stderr io.Writer, logger *slog.Logger
 	if tracer != nil {
 		metrics.Spans(tracer)
 	}
-	records, endRecords, err := c.useAudit(stderr, logger)
+	records, endRecords, err := c.useAudit(stderr, metrics, logger)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, endRecords()) }()
 	options = append(options, server.WithAudit(records))
-	metrics.Audit(records.Stats)
 	use := &keyUse{logger: logger}
 	stack, closeKeys, err := c.useKeys(watching, metrics, use, logger)
 	if err != nil {

@@ -104,7 +104,7 @@ func (k *keyAccess) newAuthorizer(stderr io.Writer, registry prometheus.Register
 		if a.Audit, k.endAudit, err = k.config.Audit.open(stderr, k.logger); err != nil {
 			return nil, fmt.Errorf("audit: %w", err)
 		}
-		registry.MustRegister(auditRecords{a.Audit})
+		registry.MustRegister(auditlog.Metrics(auditDescription, a.Audit.Stats))
 	}
 	return a, nil
 }
@@ -117,19 +117,6 @@ func (a *keyAccessAudit) open(stderr io.Writer, logger *slog.Logger) (*audit.Log
 
 var auditDescription = prometheus.NewDesc("crypto_broker_gateway_key_access_audit_records_total",
 	"Audit records of decisions about data keys, by result: written, or lost.", []string{"result"}, nil)
-
-// auditRecords collects what became of audit records.
-type auditRecords struct{ log *audit.Log }
-
-// Describe implements prometheus.Collector.
-func (auditRecords) Describe(to chan<- *prometheus.Desc) { to <- auditDescription }
-
-// Collect implements prometheus.Collector.
-func (a auditRecords) Collect(to chan<- prometheus.Metric) {
-	written, lost := a.log.Stats()
-	to <- prometheus.MustNewConstMetric(auditDescription, prometheus.CounterValue, float64(written), "written")
-	to <- prometheus.MustNewConstMetric(auditDescription, prometheus.CounterValue, float64(lost), "lost")
-}
 
 // policiesChanged hears of changes of policies, which are in a directory or resources.
 func (k *keyAccess) policiesChanged(set *accesspolicy.Set, err error) {

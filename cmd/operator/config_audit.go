@@ -70,19 +70,6 @@ func (c *auditConfig) check(problem func(flag, found, expected string), oneOf fu
 var auditDescription = prometheus.NewDesc("crypto_broker_operator_audit_records_total",
 	"Audit records of the operator, by result: written, or lost.", []string{"result"}, nil)
 
-// auditRecords collects what became of audit records.
-type auditRecords struct{ log *audit.Log }
-
-// Describe implements prometheus.Collector.
-func (auditRecords) Describe(to chan<- *prometheus.Desc) { to <- auditDescription }
-
-// Collect implements prometheus.Collector.
-func (a auditRecords) Collect(to chan<- prometheus.Metric) {
-	written, lost := a.log.Stats()
-	to <- prometheus.MustNewConstMetric(auditDescription, prometheus.CounterValue, float64(written), "written")
-	to <- prometheus.MustNewConstMetric(auditDescription, prometheus.CounterValue, float64(lost), "lost")
-}
-
 // useAudit starts the audit log, nil if there is none. end ends it.
 func (c *config) useAudit(stderr io.Writer, registry prometheus.Registerer) (log *audit.Log, end func() error, err error) {
 	if !c.audit.enabled {
@@ -93,5 +80,5 @@ func (c *config) useAudit(stderr io.Writer, registry prometheus.Registerer) (log
 	if log, end, err = auditlog.Open(c.audit.settings, stderr, attributes, slog.Default()); err != nil {
 		return nil, nil, fmt.Errorf("start the audit log: %w", err)
 	}
-	return log, end, registry.Register(auditRecords{log})
+	return log, end, registry.Register(auditlog.Metrics(auditDescription, log.Stats))
 }

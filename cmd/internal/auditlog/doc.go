@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package auditlog opens the audit log of a program, as the flags that begin with --audit- say.
+// Package auditlog opens the audit log of a program, as the flags that begin with --audit- say, and has
+// its metrics.
 package auditlog
