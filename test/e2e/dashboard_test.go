@@ -125,7 +125,7 @@ func makeEverythingHappen(t *testing.T) *v1alpha1.CryptoProfile {
 	good := &readyPods(t, namespace, "app=orders", 2)[0]
 	awaitCalls(t, good, statsPort, nil, 100)
 	expectRefused(t, shared.client.Create(t.Context(), appPod(namespace, inject("yes"), nil)), `"yes"`)
-	awaitAlgorithm(t, good, "sha-256", changeHash(t, profile, "sha-256"), resync)
+	awaitAlgorithm(t, good, "sha-256", changeHash(t, profile, "sha-256"), changeTimeout)
 	missABroker(t)
 	withholdAProfile(t)
 	return profile

@@ -94,6 +94,6 @@ func TestANamespaceAdministratorCannotWeakenWhatPodsAreServed(t *testing.T) {
 	began := time.Now()
 	_, err = kubectl(t, "", "annotate", "cryptoprofile", "default", "--namespace", namespace, "--overwrite", v1alpha1.AllowWeakerAnnotation+"="+digest[1])
 	must(t, err)
-	awaitAlgorithm(t, pod, "sha-256", began, resync)
+	awaitAlgorithm(t, pod, "sha-256", began, changeTimeout)
 	expectNoFailure(t, pod, mustStats(t, pod))
 }

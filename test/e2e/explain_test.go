@@ -59,7 +59,7 @@ func TestWorkloadsWhoseBrokersTrustASigningKeyThatIsGoneAreFoundExplainedAndRest
 		}
 		return found
 	}
-	eventually(t, resync, "the broker of the early pod refuses the set, and the other serves it", func() error {
+	eventually(t, changeTimeout, "the broker of the early pod refuses the set, and the other serves it", func() error {
 		if found := sets(); found["deployment/early"] != "refused SignatureRejected" || found["deployment/late"] != "updated Loaded" {
 			return fmt.Errorf("found %q", found)
 		}

@@ -56,7 +56,7 @@ func TestPoliciesInTheAPIServerInjectInPlaceOfTheWebhook(t *testing.T) {
 	t.Run("a change reaches their brokers without losing a call", func(t *testing.T) {
 		changed := changeHash(t, profile, "sha3-512")
 		for i := range pods {
-			awaitAlgorithm(t, &pods[i], "sha3-512", changed, resync)
+			awaitAlgorithm(t, &pods[i], "sha3-512", changed, changeTimeout)
 		}
 		awaitPropagated(t, profile, 2)
 		expectCallsGoOn(t, pods)
@@ -87,7 +87,7 @@ func TestPoliciesInTheAPIServerInjectInPlaceOfTheWebhook(t *testing.T) {
 // awaitInjection waits until pods are injected in a way. Only the webhook gives them a snapshot of the profiles.
 func awaitInjection(t testing.TB, namespace, mode string) {
 	t.Helper()
-	eventually(t, time.Minute, "pods are injected by "+mode, func() error {
+	eventually(t, 3*time.Minute, "pods are injected by "+mode, func() error {
 		pod := appPod(namespace, inject("true"), nil)
 		err := shared.client.Create(t.Context(), pod, client.DryRunAll)
 		if _, bySnapshot := pod.Annotations[contract.ProfilesSnapshotAnnotation]; err == nil && bySnapshot != (mode == "webhook") {
@@ -97,12 +97,12 @@ func awaitInjection(t testing.TB, namespace, mode string) {
 	})
 }
 
-// again asks for as long as a client that tries again does. That a pod is admitted without its broker is never made good.
+// again asks for half a minute, as controllers do that try again. That a pod is admitted without its broker is never made good.
 func again(ask func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+		ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 		defer cancel()
-		return retry.OnError(wait.Backoff{Steps: 10, Duration: 100 * time.Millisecond, Factor: 1.5}, func(err error) bool {
+		return retry.OnError(wait.Backoff{Steps: 25, Duration: 100 * time.Millisecond, Factor: 1.2}, func(err error) bool {
 			return ctx.Err() == nil && !errors.Is(err, errWithoutBroker)
 		}, func() error { return ask(ctx) })
 	}

@@ -80,7 +80,7 @@ func TestABrokenFileDoesNotReplaceAGoodSet(t *testing.T) {
 		}
 		return nil
 	})
-	awaitAlgorithm(t, pod, "sha-256", changeHash(t, profile, "sha-256"), resync)
+	awaitAlgorithm(t, pod, "sha-256", changeHash(t, profile, "sha-256"), changeTimeout)
 	awaitPropagated(t, profile, 1)
 	if found, err := brokerProfiles(t, pod); err != nil || found.Reason != "Loaded" {
 		t.Errorf("found that the broker says %+v (%v), expected the reason Loaded", found, err)

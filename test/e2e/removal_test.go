@@ -62,7 +62,7 @@ func TestTheOperatorIsRemovedInAnyOrderWhilePodsCall(t *testing.T) {
 		expectReadyWithout(t, "MutatingWebhookConfiguration")
 		changed := changeHash(t, kept, "sha3-512")
 		for i := range r.serving {
-			awaitAlgorithm(t, &r.serving[i], "sha3-512", changed, resync)
+			awaitAlgorithm(t, &r.serving[i], "sha3-512", changed, changeTimeout)
 		}
 		r.file = profilesConfigMap(t, r.namespace).Data[profile.FileName]
 		r.install(t)

@@ -43,7 +43,7 @@ func TestEtcdIsRestoredFromABackupUnderRunningPods(t *testing.T) {
 	// Of all this the backup knows nothing: another signing key, a stronger profile, and a pod that trusts that key alone
 	// and demands no less than that profile.
 	rotateSigningKey(t, pod)
-	awaitAlgorithm(t, pod, "sha3-512", changeHash(t, profile, "sha3-512"), resync)
+	awaitAlgorithm(t, pod, "sha3-512", changeHash(t, profile, "sha3-512"), changeTimeout)
 	late := createPod(t, appPod(namespace, inject("true"), nil))
 	awaitPropagated(t, profile, 2)
 	served, err := brokerProfiles(t, pod)
@@ -117,7 +117,7 @@ func TestEtcdIsRestoredFromABackupUnderRunningPods(t *testing.T) {
 		expectAlgorithms(t, awaitCalls(t, fresh, statsPort, nil, 10), "sha-256")
 		changed := changeHash(t, profile, "sha-512")
 		for _, each := range []*corev1.Pod{pod, fresh} {
-			awaitAlgorithm(t, each, "sha-512", changed, resync)
+			awaitAlgorithm(t, each, "sha-512", changed, changeTimeout)
 		}
 	})
 	found := mustStats(t, pod)
@@ -143,7 +143,7 @@ func TestASigningSecretThatIsPutBackAloneIsReportedAndBrokersServeOn(t *testing.
 	_, err = secrets.Update(t.Context(), secret, metav1.UpdateOptions{})
 	must(t, err)
 	awaitTrust(t, namespace, "the key of the backup", func(keys string) bool { return keys == trustedKeys(t, old) })
-	awaitAlgorithm(t, old, "sha3-512", changeHash(t, profile, "sha3-512"), resync)
+	awaitAlgorithm(t, old, "sha3-512", changeHash(t, profile, "sha3-512"), changeTimeout)
 	eventually(t, 60*time.Second, "the profile's status says that a broker refuses the set", func() error {
 		must(t, shared.client.Get(t.Context(), client.ObjectKeyFromObject(profile), profile))
 		degraded := meta.FindStatusCondition(profile.Status.Conditions, v1alpha1.ConditionDegraded)

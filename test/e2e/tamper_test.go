@@ -69,7 +69,7 @@ func TestABrokerTakesNoSetButTheNewestOfItsNamespace(t *testing.T) {
 	must(t, err)
 	changed := changeHash(t, profile, "sha3-512")
 	for _, each := range []*corev1.Pod{pod, another} {
-		awaitAlgorithm(t, each, "sha3-512", changed, resync)
+		awaitAlgorithm(t, each, "sha3-512", changed, changeTimeout)
 	}
 	awaitPropagated(t, profile, 2)
 	served, err := brokerProfiles(t, pod)
@@ -173,7 +173,7 @@ func TestASigningKeyIsRotatedUnderRunningPods(t *testing.T) {
 	}
 	changed := changeHash(t, profile, "sha3-512")
 	for _, pod := range []*corev1.Pod{old, fresh} {
-		awaitAlgorithm(t, pod, "sha3-512", changed, resync)
+		awaitAlgorithm(t, pod, "sha3-512", changed, changeTimeout)
 	}
 	awaitPropagated(t, profile, 2)
 }

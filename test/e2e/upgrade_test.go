@@ -98,7 +98,7 @@ func TestTheChartIsUpgradedUninstalledAndInstalledAgainWhilePodsCall(t *testing.
 		admitted()
 		changed := changeHash(t, profile, "sha3-512")
 		for i := range pods {
-			awaitAlgorithm(t, &pods[i], "sha3-512", changed, resync)
+			awaitAlgorithm(t, &pods[i], "sha3-512", changed, changeTimeout)
 		}
 		awaitPropagated(t, profile, 3)
 		awaitOperatorPods(t, replicas) // replicas on their way out answer to the last, and put their broker into pods
@@ -131,7 +131,7 @@ func TestTheChartIsUpgradedUninstalledAndInstalledAgainWhilePodsCall(t *testing.
 		awaitLeader(t)
 		changed := changeHash(t, profile, "sha-384")
 		for i := range pods {
-			awaitAlgorithm(t, &pods[i], "sha-384", changed, resync)
+			awaitAlgorithm(t, &pods[i], "sha-384", changed, changeTimeout)
 		}
 		awaitPropagated(t, profile, 3)
 		expectCallsGoOn(t, pods)

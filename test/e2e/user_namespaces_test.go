@@ -57,7 +57,7 @@ func TestAPodWithAUserNamespaceOfItsOwnHasABrokerThatIsNoUserOfTheNode(t *testin
 		expectAllRefused(t, awaitErrors(t, pod, sidePort), `the profile does not allow container "side"`)
 	})
 	t.Run("and gets the changes of profiles", func(t *testing.T) {
-		awaitAlgorithm(t, pod, "sha3-512", changeHash(t, profile, "sha3-512"), resync)
+		awaitAlgorithm(t, pod, "sha3-512", changeHash(t, profile, "sha3-512"), changeTimeout)
 		awaitPropagated(t, profile, 2)
 		expectNoFailure(t, pod, mustStats(t, pod))
 	})
