@@ -93,10 +93,11 @@ packages_with_tag = $$(grep -rlx --exclude-dir=openssl --include='*_test.go' '//
 tests_with_tag = "^($$(grep -rlx --exclude-dir=openssl --include='*_test.go' '//go:build \(.* || \)\?$(1)\( [&|]\{2\} .*\)\?' api broker cmd controllers test/chart test/scale webhook | xargs sed -n 's/^func \(Test[A-Za-z0-9_]*\)(.*/\1/p' | paste -sd '|' -))\$$"
 
 # The tests of "make test". Those with a cluster or an API server run beside the others, because they wait more than they compute.
+# Others follow them where both lanes take about the same time then.
 TESTS := verify test-race test-process test-conformance test-attack test-clients test-contract \
-  test-client-python test-client-js test-client-java test-client-rust test-release test-openssl test-keymanagers \
+  test-client-python test-client-js test-client-java test-client-rust test-release \
   test-opentdf test-redis test-browser test-traces test-deployment
-TESTS_WITH_CLUSTER := test-cluster test-e2e test-apiserver test-provider-status
+TESTS_WITH_CLUSTER := test-cluster test-e2e test-apiserver test-provider-status test-keymanagers test-openssl
 
 # The nested modules that test-unit and test-race run.
 define test_modules
