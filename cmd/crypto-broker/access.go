@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/commandline"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/accesspolicy"
 	keycaller "github.com/crypto-broker/crypto-broker-operator/keyaccess/caller"
@@ -69,9 +70,9 @@ docs/key-access.md. - stands for standard input. now is the present if it is mis
 The exit code is 0 if access is permitted, 3 if it is denied, 1 if a policy is wrong,
 and 2 if the request or the command line is wrong.`,
 		Example: `  crypto-broker access explain --request request.json policies/*.yaml`,
-		Args:    arguments(1, -1, "at least one file of policies"),
+		Args:    commandline.Arguments(1, -1, "at least one file of policies"),
 	}
-	output := choiceFlag(cmd, "output", "o", "text or json", formatText, formatJSON)
+	output := commandline.ChoiceFlag(cmd, "output", "o", "text or json", commandline.FormatText, commandline.FormatJSON)
 	file := cmd.Flags().String("request", "", "`file` with the request in JSON, or -; required")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		asked, err := readAccessRequest(*file, cmd.InOrStdin())
@@ -91,7 +92,7 @@ and 2 if the request or the command line is wrong.`,
 			return err
 		}
 		decision := asked.decide(set)
-		if err := printDecision(cmd.OutOrStdout(), output.value, decision); err != nil {
+		if err := printDecision(cmd.OutOrStdout(), output.Value, decision); err != nil {
 			return err
 		}
 		if !decision.Permitted {
@@ -175,8 +176,8 @@ func printDecision(w io.Writer, format string, d accesspolicy.Decision) error {
 	for _, problem := range d.Problems {
 		shown.Problems = append(shown.Problems, accessProblem{problem.Step, problem.Err.Error()})
 	}
-	if format == formatJSON {
-		return writeJSON(w, shown)
+	if format == commandline.FormatJSON {
+		return commandline.WriteJSON(w, shown)
 	}
 	var text strings.Builder
 	result := "denied"

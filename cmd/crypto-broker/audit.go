@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/audit"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/commandline"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
@@ -46,9 +47,9 @@ line on. All records have to fit into the memory.
 The exit code is 1 if the log is damaged.`,
 		Example: `  crypto-broker audit verify --key audit.pub audit.jsonl.2 audit.jsonl.1 audit.jsonl
   crypto-broker audit verify --collected logs.json`,
-		Args: arguments(1, -1, "at least one file or -"),
+		Args: commandline.Arguments(1, -1, "at least one file or -"),
 	}
-	output := choiceFlag(cmd, "output", "o", "text or json", formatText, formatJSON)
+	output := commandline.ChoiceFlag(cmd, "output", "o", "text or json", commandline.FormatText, commandline.FormatJSON)
 	keyFile := cmd.Flags().String("key", "", "`file` with the public key of the checkpoints, PEM")
 	collected := cmd.Flags().Bool("collected", false, "the files are those of a collector, with records of many brokers in any order")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -64,11 +65,11 @@ The exit code is 1 if the log is damaged.`,
 		if err := verifyFiles(v, args, *collected, cmd.InOrStdin()); err != nil && !errors.As(err, &damage) {
 			return err
 		}
-		if err := printAudit(cmd.OutOrStdout(), output.value, v.Report(), damage); err != nil {
+		if err := printAudit(cmd.OutOrStdout(), output.Value, v.Report(), damage); err != nil {
 			return err
 		}
 		if damage != nil {
-			return errFound
+			return commandline.ErrFound
 		}
 		return nil
 	}
@@ -139,8 +140,8 @@ func printAudit(out io.Writer, format string, r audit.Report, damage *audit.Dama
 	if damage != nil {
 		result.Damage = damage.Error()
 	}
-	if format == formatJSON {
-		return writeJSON(out, result)
+	if format == commandline.FormatJSON {
+		return commandline.WriteJSON(out, result)
 	}
 	verdict := "intact"
 	if damage != nil {

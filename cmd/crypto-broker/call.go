@@ -11,12 +11,14 @@ import (
 	"github.com/spf13/cobra"
 
 	v1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v1"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/commandline"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/connection"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
 // caller is a command that calls a broker once, or repeatedly.
 type caller struct {
-	*broker
+	*connection.Broker
 	printer
 	cmd    *cobra.Command
 	loop   int // milliseconds
@@ -31,8 +33,8 @@ const (
 
 // newCaller gives a command the flags that all calling commands have.
 func newCaller(cmd *cobra.Command) *caller {
-	c := &caller{broker: brokerFlags(cmd), cmd: cmd}
-	c.output = choiceFlag(cmd, "output", "o", "what to print: log, json or text", formatLog, formatJSON, formatText)
+	c := &caller{Broker: connection.Flags(cmd), cmd: cmd}
+	c.output = commandline.ChoiceFlag(cmd, "output", "o", "what to print: log, json or text", commandline.FormatLog, commandline.FormatJSON, commandline.FormatText)
 	cmd.Flags().IntVar(&c.loop, "loop", noLoop, fmt.Sprintf("repeat the call with this many milliseconds in between (%d to %d), until interrupted", minLoop, maxLoop))
 	cmd.Flag("loop").DefValue = "0" // by which the help leaves it out
 	return c
@@ -49,13 +51,13 @@ func (c *caller) run(announcement string, announced []any, once func(context.Con
 	if c.loop != noLoop && (c.loop < minLoop || c.loop > maxLoop) {
 		return program.Usagef("--loop is %d, expected %d to %d (milliseconds)", c.loop, minLoop, maxLoop)
 	}
-	if err := c.printer.open(c.cmd); err != nil {
+	if err := c.open(c.cmd); err != nil {
 		return err
 	}
-	if err := c.broker.open(c.cmd); err != nil {
+	if err := c.Open(c.cmd); err != nil {
 		return err
 	}
-	defer c.close()
+	defer c.Close()
 	ctx := c.cmd.Context()
 	c.log(announcement, announced...)
 	if c.loop == noLoop {
@@ -88,7 +90,7 @@ func (c *caller) run(announcement string, announced []any, once func(context.Con
 func (c *caller) once(ctx context.Context, once func(context.Context) (*result, error)) error {
 	var r *result
 	start := time.Now()
-	err := c.call(ctx, func(ctx context.Context) (err error) {
+	err := c.Call(ctx, func(ctx context.Context) (err error) {
 		r, err = once(ctx)
 		return err
 	})
@@ -103,14 +105,13 @@ func (c *caller) once(ctx context.Context, once func(context.Context) (*result, 
 
 // warning returns the field for a deprecated profile, and prints a warning once.
 func (c *caller) warning(metadata *v1.Metadata) []field {
-	d := metadata.GetDeprecation()
+	d := connection.DeprecationOf(metadata)
 	if d == nil {
 		return nil
 	}
-	told := &shownDeprecation{d.GetReplacedBy(), d.GetDeprecatedSince(), d.GetRemoveAfter(), d.GetReason()}
 	if !c.warned {
 		c.warned = true
-		warnDeprecated(c.stderr, metadata)
+		connection.WarnDeprecated(c.Stderr, metadata)
 	}
-	return []field{{"deprecation", told}}
+	return []field{{"deprecation", d}}
 }

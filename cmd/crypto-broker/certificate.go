@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	v1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v1"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/commandline"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
@@ -25,7 +26,7 @@ profile. Where the profile names the issuer's key, neither --caCert nor --caKey
 is needed. One of the files may be - for standard input.`,
 		Example: `  crypto-broker sign-certificate --csr app.csr --caCert ca.crt --caKey ca.key
   crypto-broker sign-certificate --profile Issuing --csr app.csr --output text > app.crt`,
-		Args: arguments(0, 0, "none"),
+		Args: commandline.Arguments(0, 0, "none"),
 	}
 	profile := profileFlag(cmd)
 	csr := cmd.Flags().String("csr", "", "file with the certificate request in PEM")
@@ -35,11 +36,11 @@ is needed. One of the files may be - for standard input.`,
 	notBefore := cmd.Flags().String("not-before", "", "begin of the certificate's validity (RFC 3339) (default as early as allowed)")
 	notAfter := cmd.Flags().String("not-after", "", "end of the certificate's validity (RFC 3339) (default as late as allowed)")
 	points := cmd.Flags().StringArray("crl-distribution-point", nil, "URL of a revocation list; may be given several times")
-	encoding := choiceFlag(cmd, "encoding", "", "how the certificate is written: pem or der (base64 in JSON)", "pem", "der")
+	encoding := commandline.ChoiceFlag(cmd, "encoding", "", "how the certificate is written: pem or der (base64 in JSON)", "pem", "der")
 	c := newCaller(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		request := &v1.SignCertificateRequest{Profile: *profile, CrlDistributionPoints: *points, OutputFormat: v1.SignOutputFormat_SIGN_OUTPUT_FORMAT_PEM}
-		if encoding.value == "der" {
+		if encoding.Value == "der" {
 			request.OutputFormat = v1.SignOutputFormat_SIGN_OUTPUT_FORMAT_DER
 		}
 		if *csr == "" {
@@ -74,7 +75,7 @@ is needed. One of the files may be - for standard input.`,
 			return err
 		}
 		return c.run(fmt.Sprintf("Signing certificate using %s profile", *profile), nil, func(ctx context.Context) (*result, error) {
-			reply, err := v1.NewCryptoServiceClient(c.conn).SignCertificate(ctx, request)
+			reply, err := v1.NewCryptoServiceClient(c.Conn).SignCertificate(ctx, request)
 			if err != nil {
 				return nil, err
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	v1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v1"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/commandline"
 )
 
 var _ = operation(newEncryptData)
@@ -23,7 +24,7 @@ func newEncryptData() *cobra.Command {
 algorithm of a profile. The output is in hexadecimal digits.`,
 		Example: `  crypto-broker encrypt-data "4711 boxes" --profile Orders --keyId orders
   crypto-broker encrypt-data --file order.txt --key-file key.hex --nonce 000102030405060708090a0b`,
-		Args:              arguments(0, 1, dataArgument("the plaintext")),
+		Args:              commandline.Arguments(0, 1, dataArgument("the plaintext")),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	profile, file, key := profileFlag(cmd), dataFlag(cmd, "the plaintext"), secretKeyFlags(cmd)
@@ -49,7 +50,7 @@ algorithm of a profile. The output is in hexadecimal digits.`,
 			}
 		}
 		return c.run("Encrypting data", nil, func(ctx context.Context) (*result, error) {
-			reply, err := v1.NewCryptoServiceClient(c.conn).EncryptData(ctx, request)
+			reply, err := v1.NewCryptoServiceClient(c.Conn).EncryptData(ctx, request)
 			if err != nil {
 				return nil, err
 			}
@@ -85,7 +86,7 @@ func newDecryptData() *cobra.Command {
 if nothing of it was changed. Plaintext that is not UTF-8 is printed in base64, as
 plaintextBase64; --output text prints the bytes themselves.`,
 		Example: `  crypto-broker decrypt-data 5ad1c9 --profile Orders --keyId orders --nonce 5f0c… --tag 9b1e…`,
-		Args:    arguments(0, 1, dataArgument("the ciphertext")), ValidArgsFunction: cobra.NoFileCompletions,
+		Args:    commandline.Arguments(0, 1, dataArgument("the ciphertext")), ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	profile, file, key := profileFlag(cmd), dataFlag(cmd, "the ciphertext"), secretKeyFlags(cmd)
 	cmd.Flags().String("nonce", "", "nonce of the encryption in hexadecimal digits")
@@ -113,7 +114,7 @@ plaintextBase64; --output text prints the bytes themselves.`,
 			}
 		}
 		return c.run("Decrypting data", nil, func(ctx context.Context) (*result, error) {
-			reply, err := v1.NewCryptoServiceClient(c.conn).DecryptData(ctx, request)
+			reply, err := v1.NewCryptoServiceClient(c.Conn).DecryptData(ctx, request)
 			if err != nil {
 				return nil, err
 			}

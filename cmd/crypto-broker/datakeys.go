@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	v1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v1"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/commandline"
 )
 
 func wrappingKeyFlag(cmd *cobra.Command, what string) *string {
@@ -22,7 +23,7 @@ func contextFlag(cmd *cobra.Command) *string {
 
 // wrappedArgument gives a command the argument with a wrapped key, and returns how to read it.
 func wrappedArgument(cmd *cobra.Command) func(args []string) ([]byte, error) {
-	cmd.Args, cmd.ValidArgsFunction = arguments(0, 1, dataArgument("the wrapped key")), cobra.NoFileCompletions
+	cmd.Args, cmd.ValidArgsFunction = commandline.Arguments(0, 1, dataArgument("the wrapped key")), cobra.NoFileCompletions
 	file := dataFlag(cmd, "the wrapped key in hexadecimal digits")
 	return func(args []string) ([]byte, error) {
 		return (&inputs{cmd: cmd}).hexData("the wrapped key", args, *file)
@@ -64,7 +65,7 @@ encrypts, and the data key nowhere.`,
 	cmd.RunE = func(*cobra.Command, []string) error {
 		request := &v1.GenerateDataKeyRequest{Profile: *profile, KeyId: *key, Context: []byte(*bound), WithoutDataKey: *without}
 		return c.run("Generating data key", nil, func(ctx context.Context) (*result, error) {
-			reply, err := v1.NewCryptoServiceClient(c.conn).GenerateDataKey(ctx, request)
+			reply, err := v1.NewCryptoServiceClient(c.Conn).GenerateDataKey(ctx, request)
 			if err != nil {
 				return nil, err
 			}
@@ -102,7 +103,7 @@ func newWrapKey() *cobra.Command {
 			return err
 		}
 		return c.run("Wrapping key", nil, func(ctx context.Context) (*result, error) {
-			reply, err := v1.NewCryptoServiceClient(c.conn).WrapKey(ctx, request)
+			reply, err := v1.NewCryptoServiceClient(c.Conn).WrapKey(ctx, request)
 			if err != nil {
 				return nil, err
 			}
@@ -132,7 +133,7 @@ output is in hexadecimal digits.`,
 			return err
 		}
 		return c.run("Unwrapping key", nil, func(ctx context.Context) (*result, error) {
-			reply, err := v1.NewCryptoServiceClient(c.conn).UnwrapKey(ctx, request)
+			reply, err := v1.NewCryptoServiceClient(c.Conn).UnwrapKey(ctx, request)
 			if err != nil {
 				return nil, err
 			}
@@ -163,7 +164,7 @@ the broker. The output is in hexadecimal digits.`,
 			return err
 		}
 		return c.run("Rewrapping key", nil, func(ctx context.Context) (*result, error) {
-			reply, err := v1.NewCryptoServiceClient(c.conn).RewrapKey(ctx, request)
+			reply, err := v1.NewCryptoServiceClient(c.Conn).RewrapKey(ctx, request)
 			if err != nil {
 				return nil, err
 			}
@@ -189,7 +190,7 @@ func newGetPublicKey() *cobra.Command {
 	cmd.RunE = func(*cobra.Command, []string) error {
 		request := &v1.GetPublicKeyRequest{Profile: *profile, KeyId: *key}
 		return c.run("Getting public key", nil, func(ctx context.Context) (*result, error) {
-			reply, err := v1.NewCryptoServiceClient(c.conn).GetPublicKey(ctx, request)
+			reply, err := v1.NewCryptoServiceClient(c.Conn).GetPublicKey(ctx, request)
 			if err != nil {
 				return nil, err
 			}

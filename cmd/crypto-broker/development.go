@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	v1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v1"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/commandline"
 )
 
 func newBenchmark() *cobra.Command {
@@ -23,12 +24,12 @@ func newBenchmark() *cobra.Command {
 		Short: "Let a broker measure its operations",
 		Long: `Lets a broker measure its operations, without client and socket. Only a broker
 that was started with --development-service does this.`,
-		Args: arguments(0, 0, "none"),
+		Args: commandline.Arguments(0, 0, "none"),
 	}
 	c := newCaller(cmd)
 	cmd.RunE = func(*cobra.Command, []string) error {
 		return c.run("Running server-side benchmarks", nil, func(ctx context.Context) (*result, error) {
-			reply, err := v1.NewCryptoDevServiceClient(c.conn).Benchmark(ctx, &v1.BenchmarkRequest{})
+			reply, err := v1.NewCryptoDevServiceClient(c.Conn).Benchmark(ctx, &v1.BenchmarkRequest{})
 			if err != nil {
 				return nil, switchedOff(err)
 			}
@@ -47,7 +48,7 @@ func (c *caller) measured(results string) (*result, error) {
 		} `json:"results"`
 	}
 	if err := json.Unmarshal([]byte(results), &told); err != nil {
-		return nil, fmt.Errorf("the broker at %s sent measurements that cannot be read: %w", c.socket, err)
+		return nil, fmt.Errorf("the broker at %s sent measurements that cannot be read: %w", c.Socket, err)
 	}
 	var text bytes.Buffer
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
@@ -59,7 +60,7 @@ func (c *caller) measured(results string) (*result, error) {
 		message: "Benchmark results", took: "Server-side Benchmarking", text: text.Bytes(),
 		fields: []field{{"benchmarkResults", results}},
 	}
-	if c.output.value == formatJSON {
+	if c.output.Value == commandline.FormatJSON {
 		r.fields = []field{{"benchmarkResults", json.RawMessage(results)}}
 	}
 	return r, nil
@@ -71,12 +72,12 @@ func newFakeEndpoint() *cobra.Command {
 		Short: "Make a call that does nothing",
 		Long: `Makes a call that does nothing, to measure what a call itself costs. Only a
 broker that was started with --development-service answers it.`,
-		Args: arguments(0, 0, "none"),
+		Args: commandline.Arguments(0, 0, "none"),
 	}
 	c := newCaller(cmd)
 	cmd.RunE = func(*cobra.Command, []string) error {
 		return c.run("Calling fake endpoint", nil, func(ctx context.Context) (*result, error) {
-			reply, err := v1.NewCryptoDevServiceClient(c.conn).FakeEndpoint(ctx, &v1.FakeEndpointRequest{})
+			reply, err := v1.NewCryptoDevServiceClient(c.Conn).FakeEndpoint(ctx, &v1.FakeEndpointRequest{})
 			if err != nil {
 				return nil, switchedOff(err)
 			}
@@ -87,7 +88,7 @@ broker that was started with --development-service answers it.`,
 				message: "Fake endpoint response", took: "Fake endpoint call",
 				response: response{reply.GetMessage()}, text: []byte(reply.GetMessage() + "\n"),
 			}
-			if c.output.value == formatJSON {
+			if c.output.Value == commandline.FormatJSON {
 				r.fields = []field{{"message", reply.GetMessage()}}
 			}
 			return r, nil

@@ -13,7 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	streamv1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/stream/v1"
-	v1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v1"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/commandline"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/connection"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/replacement"
 )
 
 // fileChunk is how many bytes of a file a message has. A broker accepts no more.
@@ -35,8 +37,8 @@ it is complete. --timeout is for each part that the broker reads.`,
 		Example: `  crypto-broker encrypt-file backup.tar backup.tar.enc --profile Orders --keyId orders-kek --context "tenant a"`,
 	}
 	profile, key, bound := profileFlag(cmd), wrappingKeyFlag(cmd, "the wrapping key"), contextFlag(cmd)
-	return fileCommand(cmd, "encrypted", func(ctx context.Context, b *broker) (fileStream, error) {
-		stream, err := streamv1.NewStreamServiceClient(b.conn).EncryptStream(ctx)
+	return fileCommand(cmd, "encrypted", func(ctx context.Context, b *connection.Broker) (fileStream, error) {
+		stream, err := streamv1.NewStreamServiceClient(b.Conn).EncryptStream(ctx)
 		if err != nil {
 			return fileStream{}, err
 		}
@@ -69,8 +71,8 @@ authentic data before the end was checked: discard it if the exit code is not 0.
 		Example: `  crypto-broker decrypt-file backup.tar.enc backup.tar --profile Orders --context "tenant a"`,
 	}
 	profile, bound := profileFlag(cmd), contextFlag(cmd)
-	return fileCommand(cmd, "decrypted", func(ctx context.Context, b *broker) (fileStream, error) {
-		stream, err := streamv1.NewStreamServiceClient(b.conn).DecryptStream(ctx)
+	return fileCommand(cmd, "decrypted", func(ctx context.Context, b *connection.Broker) (fileStream, error) {
+		stream, err := streamv1.NewStreamServiceClient(b.Conn).DecryptStream(ctx)
 		if err != nil {
 			return fileStream{}, err
 		}
@@ -100,35 +102,35 @@ type fileStream struct {
 }
 
 // fileCommand gives a command its arguments and what it does. done is what it has done to a file.
-func fileCommand(cmd *cobra.Command, done string, open func(context.Context, *broker) (fileStream, error)) *cobra.Command {
-	cmd.Args = arguments(2, 2, "the input and the output, - for standard input and standard output")
-	b := brokerFlags(cmd)
-	b.lasting = true
+func fileCommand(cmd *cobra.Command, done string, open func(context.Context, *connection.Broker) (fileStream, error)) *cobra.Command {
+	cmd.Args = commandline.Arguments(2, 2, "the input and the output, - for standard input and standard output")
+	b := connection.Flags(cmd)
+	b.InParts = true
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		input, err := (&inputs{cmd: cmd}).open("the input", args[0])
 		if err != nil {
 			return err
 		}
 		defer input.Close()
-		if err := b.open(cmd); err != nil {
+		if err := b.Open(cmd); err != nil {
 			return err
 		}
-		defer b.close()
+		defer b.Close()
 		var processed atomic.Int64
-		defer reportProgress(b.stderr, func() string { return b.orWaiting(done + " " + progressOf(processed.Load(), input)) })()
+		defer connection.ReportProgress(b.Stderr, func() string { return b.Progress(done + " " + progressOf(processed.Load(), input)) })()
 		write := func(to io.Writer) error {
-			return b.callQuietly(cmd.Context(), func(ctx context.Context) error {
+			return b.CallQuietly(cmd.Context(), func(ctx context.Context) error {
 				stream, err := open(ctx, b)
 				if err != nil {
 					return err
 				}
-				return b.copyFile(stream, to, input, &processed)
+				return copyFile(b, stream, to, input, &processed)
 			})
 		}
-		if args[1] == standardInput {
+		if args[1] == commandline.StandardInput {
 			return write(cmd.OutOrStdout())
 		}
-		return replaceFile(args[1], outputMode, write)
+		return replacement.Write(args[1], outputMode, write)
 	}
 	return cmd
 }
@@ -145,16 +147,15 @@ func progressOf(bytes int64, input io.ReadCloser) string {
 }
 
 // copyFile sends the input and writes the replies. processed counts the bytes of the input.
-func (b *broker) copyFile(stream fileStream, to io.Writer, from io.Reader, processed *atomic.Int64) error {
+func copyFile(b *connection.Broker, stream fileStream, to io.Writer, from io.Reader, processed *atomic.Int64) error {
 	unread := make(chan error, 1)
 	go func() {
 		err := stream.start()
 		chunk := make([]byte, fileChunk)
 		for err == nil {
-			// The timeout is for the broker, not for a slow input.
-			b.patience.Stop()
+			b.Pause()
 			n, read := io.ReadFull(from, chunk)
-			b.patience.Reset(b.timeout)
+			b.Resume()
 			if n > 0 {
 				err = stream.send(chunk[:n])
 				processed.Add(int64(n))
@@ -179,7 +180,7 @@ func (b *broker) copyFile(stream fileStream, to io.Writer, from io.Reader, proce
 		}
 	}()
 	received := make(chan error, 1)
-	go func() { received <- b.writeReplies(stream, to) }()
+	go func() { received <- writeReplies(b, stream, to) }()
 	select {
 	case err := <-unread:
 		return err // the end of the context ends the stream
@@ -188,13 +189,13 @@ func (b *broker) copyFile(stream fileStream, to io.Writer, from io.Reader, proce
 	}
 }
 
-func (b *broker) writeReplies(stream fileStream, to io.Writer) error {
+func writeReplies(b *connection.Broker, stream fileStream, to io.Writer) error {
 	var last *streamv1.StreamEnd
 	for {
 		chunk, end, err := stream.receive()
 		switch {
 		case errors.Is(err, io.EOF) && last != nil:
-			warnDeprecated(b.stderr, last.GetMetadata())
+			connection.WarnDeprecated(b.Stderr, last.GetMetadata())
 			return nil
 		case errors.Is(err, io.EOF):
 			return errors.New("the broker ended the stream without its end")
@@ -207,12 +208,5 @@ func (b *broker) writeReplies(stream fileStream, to io.Writer) error {
 		if _, err := to.Write(chunk); err != nil {
 			return fmt.Errorf("the output cannot be written: %w", err)
 		}
-	}
-}
-
-// warnDeprecated prints the warning of a deprecated profile.
-func warnDeprecated(to io.Writer, metadata *v1.Metadata) {
-	if d := metadata.GetDeprecation(); d != nil {
-		fmt.Fprintf(to, "warning: profile %q is deprecated%s\n", d.GetProfile(), &shownDeprecation{d.GetReplacedBy(), d.GetDeprecatedSince(), d.GetRemoveAfter(), d.GetReason()})
 	}
 }

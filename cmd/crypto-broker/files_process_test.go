@@ -15,6 +15,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/blob"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/commandline"
 )
 
 // newKeySandbox starts a broker with two wrapping keys.
@@ -71,7 +72,7 @@ func TestAFileComesBackWhenItIsDecrypted(t *testing.T) {
 		"a file that was cut": {"decrypt-file", cut, filepath.Join(s.dir, "files", "partial"), "--context", "tenant a"},
 		"another context":     {"decrypt-file", encrypted, filepath.Join(s.dir, "files", "partial"), "--context", "tenant b"},
 	} {
-		if got := s.run(args...); got.code != exitRefused || !strings.Contains(got.stderr, `DecryptStream with profile "Default": `) {
+		if got := s.run(args...); got.code != commandline.ExitRefused || !strings.Contains(got.stderr, `DecryptStream with profile "Default": `) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
@@ -132,7 +133,7 @@ func TestRewrapEndsWhereNoBrokerIs(t *testing.T) {
 	s := newSandbox(t)
 	path := s.write("store/key", "CBK\x01\x03\x01-\x01k\x00\x00wrapped")
 	got := s.run("rewrap", path, "--timeout", "100ms")
-	if got.code != exitUnavailable || got.stdout != "rewrapped 0, already new 0, failed 1, ignored 0\n" {
+	if got.code != commandline.ExitUnavailable || got.stdout != "rewrapped 0, already new 0, failed 1, ignored 0\n" {
 		t.Errorf("got %+v", got)
 	}
 }

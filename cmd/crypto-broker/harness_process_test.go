@@ -53,8 +53,8 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// profiles is the set that the brokers of these tests serve.
-const profiles = `
+// profileFile is the set that the brokers of these tests serve.
+const profileFile = `
 - Name: Default
   API:
     HashData: {HashAlg: sha3-512}
@@ -95,7 +95,7 @@ func newSandbox(t *testing.T) *sandbox {
 		}
 	})
 	s := &sandbox{t: t, dir: dir, socket: filepath.Join(dir, "socket", "crypto-broker-server.sock")}
-	s.write("profiles/Profiles.yaml", profiles)
+	s.write("profiles/Profiles.yaml", profileFile)
 	return s
 }
 

@@ -14,6 +14,7 @@ import (
 
 	streamv1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/stream/v1"
 	v1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v1"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/commandline"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
@@ -28,15 +29,15 @@ size, by the algorithm of a profile. For more than 1 MiB, --timeout is for each
 part that the broker reads, and there is no limit for the whole input.`,
 		Example: `  crypto-broker hash-data "Welcome" --profile Default
   crypto-broker hash-data --file backup.tar --output text`,
-		Args:              arguments(0, 1, dataArgument("what to hash")),
+		Args:              commandline.Arguments(0, 1, dataArgument("what to hash")),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	profile, file := profileFlag(cmd), dataFlag(cmd, "what to hash")
-	format := choiceFlag(cmd, "output-format", "", "how the digest is written: hex or raw (base64 in JSON)", "hex", "raw")
+	format := commandline.ChoiceFlag(cmd, "output-format", "", "how the digest is written: hex or raw (base64 in JSON)", "hex", "raw")
 	c := newCaller(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		request := &v1.HashDataRequest{Profile: *profile, OutputFormat: v1.HashOutputFormat_HASH_OUTPUT_FORMAT_HEX}
-		if format.value == "raw" {
+		if format.Value == "raw" {
 			request.OutputFormat = v1.HashOutputFormat_HASH_OUTPUT_FORMAT_RAW
 		}
 		in := &inputs{cmd: cmd}
@@ -58,14 +59,14 @@ part that the broker reads, and there is no limit for the whole input.`,
 				if c.loop != noLoop {
 					return program.Usagef("--loop is for at most %d bytes, and there are more", maxInput)
 				}
-				c.lasting = true
+				c.InParts = true
 				return c.run("Hashing input", announced, func(ctx context.Context) (*result, error) {
 					return c.hashStream(ctx, request, whole)
 				})
 			}
 		}
 		return c.run("Hashing input", announced, func(ctx context.Context) (*result, error) {
-			reply, err := v1.NewCryptoServiceClient(c.conn).HashData(ctx, request)
+			reply, err := v1.NewCryptoServiceClient(c.Conn).HashData(ctx, request)
 			if err != nil {
 				return nil, err
 			}
@@ -103,7 +104,7 @@ func readWhole(in *inputs, path string, request *v1.HashDataRequest) (io.ReadClo
 
 // hashStream sends an input that is too large for one request.
 func (c *caller) hashStream(ctx context.Context, request *v1.HashDataRequest, whole io.Reader) (*result, error) {
-	stream, err := streamv1.NewStreamServiceClient(c.conn).HashStream(ctx)
+	stream, err := streamv1.NewStreamServiceClient(c.Conn).HashStream(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -112,10 +113,9 @@ func (c *caller) hashStream(ctx context.Context, request *v1.HashDataRequest, wh
 	}})
 	chunk := make([]byte, 256<<10)
 	for err == nil {
-		// The timeout is for the broker, not for a slow input.
-		c.patience.Stop()
+		c.Pause()
 		n, read := io.ReadFull(whole, chunk)
-		c.patience.Reset(c.timeout)
+		c.Resume()
 		if n > 0 {
 			err = stream.Send(&streamv1.HashStreamRequest{Part: &streamv1.HashStreamRequest_Chunk{Chunk: chunk[:n]}})
 		}

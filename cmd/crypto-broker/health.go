@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 
+	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/commandline"
 	"github.com/spf13/cobra"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 )
@@ -16,12 +17,12 @@ func newHealth() *cobra.Command {
 		Long: `Asks a broker whether it serves. The exit code is 4 if it does not, or if none
 answers.`,
 		Example: `  crypto-broker health --timeout 1s --output text`,
-		Args:    arguments(0, 0, "none"),
+		Args:    commandline.Arguments(0, 0, "none"),
 	}
 	c := newCaller(cmd)
 	cmd.RunE = func(*cobra.Command, []string) error {
 		return c.run("Checking broker server health", nil, func(ctx context.Context) (*result, error) {
-			reply, err := healthv1.NewHealthClient(c.conn).Check(ctx, &healthv1.HealthCheckRequest{})
+			reply, err := healthv1.NewHealthClient(c.Conn).Check(ctx, &healthv1.HealthCheckRequest{})
 			if err != nil {
 				return nil, err
 			}
@@ -31,7 +32,7 @@ answers.`,
 				message: "Health check response", took: "Health check",
 				response: response{told}, text: []byte(told + "\n"),
 			}
-			if c.output.value == formatJSON {
+			if c.output.Value == commandline.FormatJSON {
 				r.fields = []field{{"Status", told}}
 			}
 			if reply.GetStatus() != healthv1.HealthCheckResponse_SERVING {

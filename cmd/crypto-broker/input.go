@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/commandline"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
@@ -29,7 +30,7 @@ type inputs struct {
 
 // open opens a file, or standard input.
 func (i *inputs) open(what, path string) (io.ReadCloser, error) {
-	if path != standardInput {
+	if path != commandline.StandardInput {
 		file, err := os.Open(path)
 		if err != nil {
 			return nil, fmt.Errorf("%s cannot be read: %w", what, err)
@@ -76,8 +77,8 @@ func (i *inputs) path(args []string, file string) (string, error) {
 		return "", program.Usagef("found neither the argument nor --file, expected one of them")
 	case given:
 		return file, nil
-	case args[0] == standardInput:
-		return standardInput, nil
+	case args[0] == commandline.StandardInput:
+		return commandline.StandardInput, nil
 	default:
 		return "", nil
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	v1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v1"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/commandline"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
@@ -15,7 +16,7 @@ import (
 type secretKey struct {
 	id, raw, key, file string
 	// kind says what key is. Older command lines have these two flags only.
-	kind *choice
+	kind *commandline.Choice
 }
 
 // The values of --keySource.
@@ -30,7 +31,7 @@ func secretKeyFlags(cmd *cobra.Command) *secretKey {
 	cmd.Flags().StringVar(&k.file, "key-file", "", "file with the key in hexadecimal digits, - for standard input")
 	cmd.Flags().StringVar(&k.raw, "keyRaw", "", "the key in hexadecimal digits; everybody who lists processes sees it")
 	cmd.Flags().StringVar(&k.key, "key", "", "the same as --keyRaw, or as --keyId with --keySource key-id")
-	k.kind = choiceFlag(cmd, "keySource", "", "what --key is: raw or key-id", kindRaw, kindKeyID)
+	k.kind = commandline.ChoiceFlag(cmd, "keySource", "", "what --key is: raw or key-id", kindRaw, kindKeyID)
 	return k
 }
 
@@ -45,7 +46,7 @@ func (k *secretKey) source(in *inputs) (*v1.KeySource, error) {
 	switch {
 	case name == "keyId":
 		return keyByID(k.id), nil
-	case name == "key" && k.kind.value == kindKeyID:
+	case name == "key" && k.kind.Value == kindKeyID:
 		return keyByID(k.key), nil
 	case name == "key-file":
 		text, err := in.read("the key", k.file, maxKeyFile)

@@ -17,7 +17,7 @@ func TestTheKeyOfAnEncryptionIsWhatKeySourceSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.write("profiles/Profiles.yaml", profiles+`
+	s.write("profiles/Profiles.yaml", profileFile+`
 - Name: Listed
   API: {EncryptData: {EncryptAlg: aes-gcm, KeySize: 256, NonceStrategy: user-provided, KeyIds: [{Id: orders}]}}
 `)

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/tlsprovider"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/commandline"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/kmipspeed"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
@@ -46,7 +47,7 @@ Flags may have one dash and underscores, too: -repeat 50 -no_reuse -create_rsa.`
 		Example: `  crypto-broker kmip-speed --server kms.example.com --cert client.crt --key client.key --ca ca.crt
   crypto-broker kmip-speed --server a.example.com,b.example.com:5696 --cert client.crt --key client.key \
     --ca ca.crt --concurrency 1,5,10 --compare --output csv`,
-		Args: arguments(0, 0, "none"),
+		Args: commandline.Arguments(0, 0, "none"),
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
@@ -95,7 +96,7 @@ func (s *kmipSpeed) run(cmd *cobra.Command) error {
 		return err
 	}
 	if slices.ContainsFunc(rows, func(r kmipspeed.Row) bool { return r.Failed > 0 }) {
-		return errFound
+		return commandline.ErrFound
 	}
 	return nil
 }

@@ -12,15 +12,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/commandline"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/connection"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/profiles"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/subcommands"
-)
-
-// Further exit codes, which --help names.
-const (
-	exitRefused     = 3
-	exitUnavailable = 4
-	exitNotValid    = 5
 )
 
 func main() {
@@ -35,18 +31,18 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 // outcome returns the exit code for an error, and a sentence about it unless the output
 // has said what is wrong.
 func outcome(err error) (exit int, sentence string) {
-	var failed *failure
+	var failed *connection.Failure
 	switch {
-	case errors.Is(err, errFound):
+	case errors.Is(err, commandline.ErrFound):
 		return program.ExitFailed, ""
 	case errors.Is(err, errNotValid):
-		return exitNotValid, ""
+		return commandline.ExitNotValid, ""
 	case errors.Is(err, errAccessDenied):
-		return exitRefused, ""
+		return commandline.ExitRefused, ""
 	case errors.Is(err, errNotServing):
-		return exitUnavailable, ""
+		return commandline.ExitUnavailable, ""
 	case errors.As(err, &failed):
-		return failed.exit, failed.message
+		return failed.Exit, failed.Message
 	default:
 		return program.ExitFailed, err.Error()
 	}
@@ -54,8 +50,6 @@ func outcome(err error) (exit int, sentence string) {
 
 // Errors of commands that worked and printed a bad result.
 var (
-	// errFound means that problems were found.
-	errFound = errors.New("problems were found")
 	// errNotValid means that a signature is not valid.
 	errNotValid = errors.New("the signature is not valid")
 	// errAccessDenied means that policies do not permit access to a data key.
@@ -86,7 +80,7 @@ Exit codes:
   4  no broker answered in time, or it does not serve
   5  the signature is not valid`,
 	}
-	root.AddCommand(newHealth(), newBenchmark(), newFakeEndpoint(), newProfiles(), newAudit(), newAccess(), newKMIPSpeed(), newSession(), newVersion())
+	root.AddCommand(newHealth(), newBenchmark(), newFakeEndpoint(), profiles.New(), newAudit(), newAccess(), newKMIPSpeed(), newSession(), newVersion())
 	for _, newOperation := range operations {
 		root.AddCommand(newOperation())
 	}
@@ -102,14 +96,4 @@ var operations []func() *cobra.Command
 func operation(newCommand func() *cobra.Command) func() *cobra.Command {
 	operations = append(operations, newCommand)
 	return newCommand
-}
-
-// arguments checks how many arguments a command has.
-func arguments(low, high int, want string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		if len(args) < low || high >= 0 && len(args) > high {
-			return program.Usagef("found %d arguments, expected %s", len(args), want)
-		}
-		return nil
-	}
 }

@@ -199,6 +199,11 @@ func TestABrokerTellsTheSameAsItsFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := execute(t, "", "profiles", "show", "--output", "json", "--socket", serve(t, string(file)))
+	type shown struct {
+		Digest   string           `json:"digest"`
+		Broker   map[string]any   `json:"broker"`
+		Profiles []map[string]any `json:"profiles"`
+	}
 	var told, judged shown
 	if err := errors.Join(
 		json.Unmarshal([]byte(got.stdout), &told),
@@ -206,7 +211,7 @@ func TestABrokerTellsTheSameAsItsFile(t *testing.T) {
 	); err != nil {
 		t.Fatalf("%v\n%+v", err, got)
 	}
-	if told.Broker == nil || told.Broker.Module == "" || told.Broker.RequiresFIPS {
+	if module, _ := told.Broker["module"].(string); module == "" || told.Broker["requiresFIPS"] != false {
 		t.Errorf("the broker computes with %+v", told.Broker)
 	}
 	told.Broker = nil

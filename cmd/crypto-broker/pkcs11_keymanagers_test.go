@@ -30,15 +30,15 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/grpc"
+	"github.com/spf13/cobra"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
 	v1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine/wrap"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/blob"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/connection"
 	"github.com/crypto-broker/crypto-broker-operator/test/softhsm"
 )
 
@@ -110,14 +110,14 @@ func startTokenBroker(t *testing.T, put func(*softhsm.Token)) *tokenBroker {
 	s.write("providers/hsm/pin", softhsm.PIN)
 	start := func() { s.startProgram(program, "--key-providers-dir", filepath.Join(s.dir, "providers")) }
 	start()
-	conn, err := grpc.NewClient("unix:"+s.socket, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultServiceConfig(waitAndRetry), grpc.WithMaxCallAttempts(1000))
-	if err != nil {
+	called := &connection.Broker{Socket: s.socket, Timeout: 5 * time.Minute}
+	if err := called.Open(&cobra.Command{}); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = conn.Close() }) // it is closed once
+	t.Cleanup(called.Close)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(cancel)
-	return &tokenBroker{s, token, v1.NewCryptoServiceClient(conn), ctx, start}
+	return &tokenBroker{s, token, v1.NewCryptoServiceClient(called.Conn), ctx, start}
 }
 
 // change changes the token while no broker runs. Processes that use a token of SoftHSM at the same time disturb each other:

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/commandline"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
@@ -42,7 +43,7 @@ type result struct {
 
 // printer prints results in the form that --output chose.
 type printer struct {
-	output *choice
+	output *commandline.Choice
 	stdout io.Writer
 	logger *slog.Logger
 }
@@ -50,7 +51,7 @@ type printer struct {
 func (p *printer) open(cmd *cobra.Command) error {
 	p.stdout = cmd.OutOrStdout()
 	p.logger = slog.New(slog.DiscardHandler)
-	if p.output.value != formatLog {
+	if p.output.Value != commandline.FormatLog {
 		return nil
 	}
 	var level slog.Level
@@ -83,10 +84,10 @@ func (p *printer) open(cmd *cobra.Command) error {
 func (p *printer) log(message string, attributes ...any) { p.logger.Info(message, attributes...) }
 
 func (p *printer) print(r *result, took time.Duration) error {
-	switch p.output.value {
-	case formatJSON:
+	switch p.output.Value {
+	case commandline.FormatJSON:
 		return writeObject(p.stdout, r.fields)
-	case formatText:
+	case commandline.FormatText:
 		_, err := p.stdout.Write(r.text)
 		return err
 	}

@@ -13,6 +13,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/commandline"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/connection"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/sessionbench"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
@@ -25,9 +27,9 @@ func newSession() *cobra.Command {
 
 // sessionBench is the command line of session bench.
 type sessionBench struct {
-	broker  *broker
+	broker  *connection.Broker
 	profile *string
-	output  *choice
+	output  *commandline.Choice
 	url     string
 	config  sessionbench.Config
 }
@@ -58,7 +60,7 @@ need a profile with a small ClockWindow.
 The exit code is 1 if operations failed. The times are of those that succeeded.`,
 		Example: `  crypto-broker session bench --profile Shop --connections 10 --requests 5000
   crypto-broker session bench --url http://127.0.0.1:8080 --version 2 --measure request --duration 10s --output csv`,
-		Args: arguments(0, 0, "none"),
+		Args: commandline.Arguments(0, 0, "none"),
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&s.url, "url", "", "`address` of a server that speaks the protocol by HTTP, such as http://127.0.0.1:8080, in place of the socket")
@@ -69,14 +71,11 @@ The exit code is 1 if operations failed. The times are of those that succeeded.`
 	flags.IntVar(&s.config.Size, "size", 256, fmt.Sprintf("`bytes` of a request before encryption, 16 to %d", sessionbench.MaxSize))
 	flags.StringVar(&s.config.Path, "path", "/transaction/purchase", "`path` of encrypted requests")
 	flags.StringSliceVar(&s.config.Measure, "measure", []string{"init", "request"}, "`names` of what to measure: init, request, both")
-	s.output = choiceFlag(cmd, "output", "o", "form of the result: text, csv or json", formatText, formatCSV, formatJSON)
-	s.profile, s.broker = profileFlag(cmd), brokerFlags(cmd)
+	s.output = commandline.ChoiceFlag(cmd, "output", "o", "form of the result: text, csv or json", commandline.FormatText, commandline.FormatCSV, commandline.FormatJSON)
+	s.profile, s.broker = profileFlag(cmd), connection.Flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return s.run(cmd) }
 	return cmd
 }
-
-// formatCSV is a form of output.
-const formatCSV = "csv"
 
 func (s *sessionBench) run(cmd *cobra.Command) error {
 	if err := s.check(cmd); err != nil {
@@ -88,15 +87,15 @@ func (s *sessionBench) run(cmd *cobra.Command) error {
 		return err
 	}
 	write := map[string]func([]sessionbench.Row) error{
-		formatText: func(rows []sessionbench.Row) error { return sessionbench.WriteTable(cmd.OutOrStdout(), rows) },
-		formatCSV:  func(rows []sessionbench.Row) error { return sessionbench.WriteCSV(cmd.OutOrStdout(), rows) },
-		formatJSON: func(rows []sessionbench.Row) error { return sessionbench.WriteJSON(cmd.OutOrStdout(), rows) },
-	}[s.output.value]
+		commandline.FormatText: func(rows []sessionbench.Row) error { return sessionbench.WriteTable(cmd.OutOrStdout(), rows) },
+		commandline.FormatCSV:  func(rows []sessionbench.Row) error { return sessionbench.WriteCSV(cmd.OutOrStdout(), rows) },
+		commandline.FormatJSON: func(rows []sessionbench.Row) error { return sessionbench.WriteJSON(cmd.OutOrStdout(), rows) },
+	}[s.output.Value]
 	if err := write(rows); err != nil {
 		return err
 	}
 	if slices.ContainsFunc(rows, func(r sessionbench.Row) bool { return r.Failed > 0 }) {
-		return errFound
+		return commandline.ErrFound
 	}
 	return nil
 }
@@ -123,8 +122,8 @@ func (s *sessionBench) check(cmd *cobra.Command) error {
 		return program.Usagef("found an empty --measure, expected some of %s", strings.Join(sessionbench.Measurements, ", "))
 	case s.url != "" && (changed("socket") || changed("profile")):
 		return program.Usagef("found --url and a flag for the socket, expected one of them")
-	case s.broker.timeout <= 0:
-		return program.Usagef("--timeout is %s, expected more than 0", s.broker.timeout)
+	case s.broker.Timeout <= 0:
+		return program.Usagef("--timeout is %s, expected more than 0", s.broker.Timeout)
 	}
 	for _, name := range c.Measure {
 		if !slices.Contains(sessionbench.Measurements, name) {
@@ -140,15 +139,15 @@ func (s *sessionBench) setTarget(cmd *cobra.Command) error {
 		if err != nil {
 			return program.Usagef("--url: %v", err)
 		}
-		s.config.Target = &sessionbench.HTTP{URL: u, Timeout: s.broker.timeout}
+		s.config.Target = &sessionbench.HTTP{URL: u, Timeout: s.broker.Timeout}
 		return nil
 	}
 	s.config.Target = &sessionbench.Socket{
-		Profile: *s.profile, Timeout: s.broker.timeout, Failed: s.failed,
+		Profile: *s.profile, Timeout: s.broker.Timeout, Failed: s.failed,
 		Dial: func() (*grpc.ClientConn, error) {
-			s.broker.retries = true // what fails is counted
-			err := s.broker.open(cmd)
-			return s.broker.conn, err
+			s.broker.Retries = true // what fails is counted
+			err := s.broker.Open(cmd)
+			return s.broker.Conn, err
 		},
 	}
 	return nil
@@ -157,7 +156,7 @@ func (s *sessionBench) setTarget(cmd *cobra.Command) error {
 // failed returns the failure for an error of a call that is not repeated.
 func (s *sessionBench) failed(err error) error {
 	if st := status.Convert(err); st.Code() == codes.ResourceExhausted {
-		return &failure{exitUnavailable, st.Code(), fmt.Sprintf("the broker at %s has no room: %s", s.broker.socket, st.Message())}
+		return &connection.Failure{Exit: commandline.ExitUnavailable, Code: st.Code(), Message: fmt.Sprintf("the broker at %s has no room: %s", s.broker.Socket, st.Message())}
 	}
-	return s.broker.failed(err)
+	return s.broker.Failed(err)
 }

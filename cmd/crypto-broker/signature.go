@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	v1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v1"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/commandline"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
@@ -18,8 +19,8 @@ var signatureFormats = map[string]v1.SignatureFormat{
 	"pem": v1.SignatureFormat_SIGNATURE_FORMAT_PEM, "cms": v1.SignatureFormat_SIGNATURE_FORMAT_CMS,
 }
 
-func signatureFormatFlag(cmd *cobra.Command) *choice {
-	return choiceFlag(cmd, "signature-format", "", "how the signature is written: raw, der, pem or cms", "raw", "der", "pem", "cms")
+func signatureFormatFlag(cmd *cobra.Command) *commandline.Choice {
+	return commandline.ChoiceFlag(cmd, "signature-format", "", "how the signature is written: raw, der, pem or cms", "raw", "der", "pem", "cms")
 }
 
 var _ = operation(newSignData)
@@ -32,7 +33,7 @@ func newSignData() *cobra.Command {
 of a profile. The signature is printed in hexadecimal digits.`,
 		Example: `  crypto-broker sign-data "We agree." --profile Contracts --keyId contracts
   crypto-broker sign-data --file contract.txt --key key.pem --signature-format der`,
-		Args:              arguments(0, 1, dataArgument("what to sign")),
+		Args:              commandline.Arguments(0, 1, dataArgument("what to sign")),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	profile, file, key := profileFlag(cmd), dataFlag(cmd, "what to sign"), signingKeyFlags(cmd, "the private key")
@@ -40,7 +41,7 @@ of a profile. The signature is printed in hexadecimal digits.`,
 	c := newCaller(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		in := &inputs{cmd: cmd}
-		request := &v1.SignDataRequest{Profile: *profile, SignatureFormat: signatureFormats[format.value]}
+		request := &v1.SignDataRequest{Profile: *profile, SignatureFormat: signatureFormats[format.Value]}
 		var err error
 		if request.Input, err = in.data("what to sign", args, *file); err != nil {
 			return err
@@ -49,7 +50,7 @@ of a profile. The signature is printed in hexadecimal digits.`,
 			return err
 		}
 		return c.run("Signing data", nil, func(ctx context.Context) (*result, error) {
-			reply, err := v1.NewCryptoServiceClient(c.conn).SignData(ctx, request)
+			reply, err := v1.NewCryptoServiceClient(c.Conn).SignData(ctx, request)
 			if err != nil {
 				return nil, err
 			}
@@ -101,7 +102,7 @@ it is no signature of this format at all.`,
 	c := newCaller(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		in := &inputs{cmd: cmd}
-		request := &v1.VerifyDataRequest{Profile: *profile, SignatureFormat: signatureFormats[format.value]}
+		request := &v1.VerifyDataRequest{Profile: *profile, SignatureFormat: signatureFormats[format.Value]}
 		last := len(args) - 1
 		var err error
 		if request.Input, err = in.data("what was signed", args[:last], *file); err != nil {
@@ -114,7 +115,7 @@ it is no signature of this format at all.`,
 			return err
 		}
 		return c.run("Verifying data", nil, func(ctx context.Context) (*result, error) {
-			reply, err := v1.NewCryptoServiceClient(c.conn).VerifyData(ctx, request)
+			reply, err := v1.NewCryptoServiceClient(c.Conn).VerifyData(ctx, request)
 			if err != nil {
 				return nil, err
 			}

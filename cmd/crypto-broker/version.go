@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/commandline"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
@@ -39,10 +40,10 @@ func newVersion() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the versions of command line and client as JSON",
-		Args:  arguments(0, 0, "none"),
+		Args:  commandline.Arguments(0, 0, "none"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			// The client is a part of this program, so it has the same version.
-			return writeJSON(cmd.OutOrStdout(), struct {
+			return commandline.WriteJSON(cmd.OutOrStdout(), struct {
 				CLI      build             `json:"cli"`
 				Client   build             `json:"client"`
 				Go       string            `json:"go"`

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package replacement writes files that are complete or not there.
+package replacement
 
 import (
 	"errors"
@@ -11,13 +12,13 @@ import (
 	"path/filepath"
 )
 
-// replacementPrefix begins the names of files that are not complete yet.
-const replacementPrefix = ".crypto-broker-"
+// Prefix begins the names of files that are not complete yet.
+const Prefix = ".crypto-broker-"
 
-// replaceFile calls write with a new file, and gives the file the path if write returns no error.
+// Write calls write with a new file, and gives the file the path if write returns no error.
 // Until then, and after an error, the path has what it had before.
-func replaceFile(path string, mode fs.FileMode, write func(io.Writer) error) (err error) {
-	file, err := os.CreateTemp(filepath.Dir(path), replacementPrefix)
+func Write(path string, mode fs.FileMode, write func(io.Writer) error) (err error) {
+	file, err := os.CreateTemp(filepath.Dir(path), Prefix)
 	if err != nil {
 		return fmt.Errorf("the output cannot be written: %w", err)
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package profiles
 
 import (
 	"fmt"
@@ -10,6 +10,8 @@ import (
 
 	policyv1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/policy/v1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/commandline"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/connection"
 )
 
 // shown is what commands print about a set of profiles, from a file or from a broker.
@@ -28,10 +30,10 @@ type shownBroker struct {
 }
 
 type shownProfile struct {
-	Name        string            `json:"name"`
-	Strength    shownStrength     `json:"strength"`
-	Operations  []shownOperation  `json:"operations"`
-	Deprecation *shownDeprecation `json:"deprecation,omitempty"`
+	Name        string                  `json:"name"`
+	Strength    shownStrength           `json:"strength"`
+	Operations  []shownOperation        `json:"operations"`
+	Deprecation *connection.Deprecation `json:"deprecation,omitempty"`
 }
 
 type shownStrength struct {
@@ -52,13 +54,6 @@ type shownFIPS struct {
 	Reason   string `json:"reason,omitempty"`
 }
 
-type shownDeprecation struct {
-	ReplacedBy      string `json:"replacedBy,omitempty"`
-	DeprecatedSince string `json:"deprecatedSince,omitempty"`
-	RemoveAfter     string `json:"removeAfter,omitempty"`
-	Reason          string `json:"reason,omitempty"`
-}
-
 func shownSet(set *profile.Set) *shown {
 	s := &shown{Digest: set.Digest(), Profiles: []shownProfile{}}
 	for _, name := range set.Names() {
@@ -73,7 +68,7 @@ func shownSet(set *profile.Set) *shown {
 			})
 		}
 		if d := p.Deprecation(); d != nil {
-			told.Deprecation = &shownDeprecation{d.ReplacedBy, d.DeprecatedSince, d.RemoveAfter, d.Reason}
+			told.Deprecation = &connection.Deprecation{ReplacedBy: d.ReplacedBy, DeprecatedSince: d.DeprecatedSince, RemoveAfter: d.RemoveAfter, Reason: d.Reason}
 		}
 		s.Profiles = append(s.Profiles, told)
 	}
@@ -96,7 +91,9 @@ func shownPage(page *policyv1.ListProfilesResponse) *shown {
 			})
 		}
 		if d := p.GetDeprecation(); d != nil {
-			told.Deprecation = &shownDeprecation{d.GetReplacedBy(), d.GetDeprecatedSince(), d.GetRemoveAfter(), d.GetReason()}
+			told.Deprecation = &connection.Deprecation{
+				ReplacedBy: d.GetReplacedBy(), DeprecatedSince: d.GetDeprecatedSince(), RemoveAfter: d.GetRemoveAfter(), Reason: d.GetReason(),
+			}
 		}
 		s.Profiles = append(s.Profiles, told)
 	}
@@ -105,8 +102,8 @@ func shownPage(page *policyv1.ListProfilesResponse) *shown {
 
 // write writes the set as text or as JSON.
 func (s *shown) write(w io.Writer, output string) error {
-	if output == formatJSON {
-		return writeJSON(w, s)
+	if output == commandline.FormatJSON {
+		return commandline.WriteJSON(w, s)
 	}
 	var text strings.Builder
 	if b := s.Broker; b != nil {
@@ -144,17 +141,4 @@ func (p *shownProfile) table(w io.Writer) {
 		fmt.Fprintf(table, "  %s\t%s\t%d bits\t%s\t%s\n", o.Name, o.Algorithm, o.Strength.Bits, o.Strength.Limit, verdict)
 	}
 	_ = table.Flush() // a strings.Builder takes everything
-}
-
-// String continues the sentence that begins with "deprecated".
-func (d *shownDeprecation) String() string {
-	var text string
-	for _, part := range []struct{ before, value string }{
-		{" since ", d.DeprecatedSince}, {", may be removed after ", d.RemoveAfter}, {", use ", d.ReplacedBy}, {": ", d.Reason},
-	} {
-		if part.value != "" {
-			text += part.before + part.value
-		}
-	}
-	return text
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package profiles
 
 import (
 	"context"
@@ -11,6 +11,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	policyv1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/policy/v1"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/commandline"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/connection"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
@@ -26,28 +28,28 @@ With an argument it reads a file; a directory stands for its Profiles.yaml, and 
 for standard input.`,
 		Example: `  crypto-broker profiles show Profiles.yaml
   crypto-broker profiles show --socket /run/broker/crypto-broker-server.sock --output json`,
-		Args: arguments(0, 1, "one file, directory or -, or none to ask a broker"),
+		Args: commandline.Arguments(0, 1, "one file, directory or -, or none to ask a broker"),
 	}
-	output, requireFIPS := choiceFlag(cmd, "output", "o", "text or json", formatText, formatJSON), fipsFlag(cmd)
-	b := brokerFlags(cmd)
+	output, requireFIPS := commandline.ChoiceFlag(cmd, "output", "o", "text or json", commandline.FormatText, commandline.FormatJSON), fipsFlag(cmd)
+	b := connection.Flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			if cmd.Flags().Changed("require-fips") {
 				return program.Usagef("--require-fips is only for files, because a broker says what it requires; name a file or leave the flag out")
 			}
-			if err := b.open(cmd); err != nil {
+			if err := b.Open(cmd); err != nil {
 				return err
 			}
-			defer b.close()
+			defer b.Close()
 			var told *shown
-			err := b.call(cmd.Context(), func(ctx context.Context) (err error) {
+			err := b.Call(cmd.Context(), func(ctx context.Context) (err error) {
 				told, err = ask(ctx, b)
 				return err
 			})
 			if err != nil {
 				return err
 			}
-			return told.write(cmd.OutOrStdout(), output.value)
+			return told.write(cmd.OutOrStdout(), output.Value)
 		}
 		for _, flag := range []string{"socket", "timeout"} {
 			if cmd.Flags().Changed(flag) {
@@ -63,12 +65,12 @@ for standard input.`,
 			fmt.Fprintln(cmd.ErrOrStderr(), p)
 		}
 		if set != nil {
-			if err := shownSet(set).write(cmd.OutOrStdout(), output.value); err != nil {
+			if err := shownSet(set).write(cmd.OutOrStdout(), output.Value); err != nil {
 				return err
 			}
 		}
 		if len(problems) > 0 {
-			return errFound
+			return commandline.ErrFound
 		}
 		return nil
 	}
@@ -80,15 +82,15 @@ for standard input.`,
 const maxPages = 1000
 
 // ask asks a broker for the profiles that the user may use.
-func ask(ctx context.Context, b *broker) (*shown, error) {
-	client := policyv1.NewPolicyServiceClient(b.conn)
+func ask(ctx context.Context, b *connection.Broker) (*shown, error) {
+	client := policyv1.NewPolicyServiceClient(b.Conn)
 	var all *shown
 	request := &policyv1.ListProfilesRequest{}
 	for range maxPages {
 		reply, err := client.ListProfiles(ctx, request)
 		switch {
 		case status.Code(err) == codes.Unimplemented:
-			return nil, fmt.Errorf("the broker at %s is of a release that cannot list its profiles", b.socket)
+			return nil, fmt.Errorf("the broker at %s is of a release that cannot list its profiles", b.Socket)
 		case err != nil:
 			return nil, err
 		}
@@ -97,7 +99,7 @@ func ask(ctx context.Context, b *broker) (*shown, error) {
 		case all == nil:
 			all = page
 		case all.Digest != page.Digest:
-			return nil, fmt.Errorf("the broker at %s changed its profiles in the meantime, try again", b.socket)
+			return nil, fmt.Errorf("the broker at %s changed its profiles in the meantime, try again", b.Socket)
 		default:
 			all.Profiles = append(all.Profiles, page.Profiles...)
 		}
@@ -105,5 +107,5 @@ func ask(ctx context.Context, b *broker) (*shown, error) {
 			return all, nil
 		}
 	}
-	return nil, fmt.Errorf("the broker at %s sends more pages of profiles than a set can have", b.socket)
+	return nil, fmt.Errorf("the broker at %s sends more pages of profiles than a set can have", b.Socket)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package profiles
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/commandline"
 )
 
 func newValidate() *cobra.Command {
@@ -24,9 +25,9 @@ succeed, or does something else than with brokers before; a file with warnings
 is valid.`,
 		Example: `  crypto-broker profiles validate Profiles.yaml
   kubectl get configmap crypto-broker-profiles -o jsonpath='{.data.Profiles\.yaml}' | crypto-broker profiles validate -`,
-		Args: arguments(1, -1, "at least one file, directory or -"),
+		Args: commandline.Arguments(1, -1, "at least one file, directory or -"),
 	}
-	output, requireFIPS := choiceFlag(cmd, "output", "o", "text or json", formatText, formatJSON), fipsFlag(cmd)
+	output, requireFIPS := commandline.ChoiceFlag(cmd, "output", "o", "text or json", commandline.FormatText, commandline.FormatJSON), fipsFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var verdicts []verdict
 		valid := true
@@ -39,11 +40,11 @@ is valid.`,
 			valid = valid && v.Valid
 			verdicts = append(verdicts, v)
 		}
-		if err := writeVerdicts(cmd.OutOrStdout(), output.value, verdicts); err != nil {
+		if err := writeVerdicts(cmd.OutOrStdout(), output.Value, verdicts); err != nil {
 			return err
 		}
 		if !valid {
-			return errFound
+			return commandline.ErrFound
 		}
 		return nil
 	}
@@ -98,8 +99,8 @@ func told(problems profile.Problems, kind string) []problem {
 }
 
 func writeVerdicts(w io.Writer, output string, verdicts []verdict) error {
-	if output == formatJSON {
-		return writeJSON(w, struct {
+	if output == commandline.FormatJSON {
+		return commandline.WriteJSON(w, struct {
 			Files []verdict `json:"files"`
 		}{verdicts})
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package rewrap
 
 import (
 	"bufio"
@@ -16,14 +16,15 @@ import (
 	"strings"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/blob"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/replacement"
 )
 
 // maxLine is the size in bytes of the longest line with a wrapped key.
 const maxLine = 2*blob.MaxSize + 1024
 
 // files returns the jobs of files and of all regular files in directories.
-func (r *rewrapping) files(paths []string) func(yield func(rewrapJob) bool) error {
-	return func(yield func(rewrapJob) bool) error {
+func (r *Run) files(paths []string) func(yield func(job) bool) error {
+	return func(yield func(job) bool) error {
 		for _, path := range paths {
 			path, err := filepath.EvalSymlinks(path) // the file is replaced, not the link
 			if err != nil {
@@ -34,11 +35,11 @@ func (r *rewrapping) files(paths []string) func(yield func(rewrapJob) bool) erro
 					r.report(name, err)
 					return nil
 				}
-				if !entry.Type().IsRegular() || strings.HasPrefix(entry.Name(), replacementPrefix) {
+				if !entry.Type().IsRegular() || strings.HasPrefix(entry.Name(), replacement.Prefix) {
 					return nil
 				}
-				job := rewrapJob{name, func(ctx context.Context) (bool, error) { return r.file(ctx, name, name == path) }}
-				if !yield(job) {
+				next := job{name, func(ctx context.Context) (bool, error) { return r.file(ctx, name, name == path) }}
+				if !yield(next) {
 					return fs.SkipAll
 				}
 				return nil
@@ -52,7 +53,7 @@ func (r *rewrapping) files(paths []string) func(yield func(rewrapJob) bool) erro
 }
 
 // file rewraps the key in a file. named is whether the user named the file, and not its directory.
-func (r *rewrapping) file(ctx context.Context, path string, named bool) (already bool, err error) {
+func (r *Run) file(ctx context.Context, path string, named bool) (already bool, err error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return false, err
@@ -73,7 +74,7 @@ func (r *rewrapping) file(ctx context.Context, path string, named bool) (already
 	if err != nil || already {
 		return already, err
 	}
-	return false, replaceFile(path, info.Mode().Perm(), func(to io.Writer) error { return write(to, fresh) })
+	return false, replacement.Write(path, info.Mode().Perm(), func(to io.Writer) error { return write(to, fresh) })
 }
 
 // readWrapped reads the wrapped key of a file, and returns how to write the file with another one. It
@@ -128,10 +129,10 @@ func readWrapped(file io.Reader) (wrapped []byte, write func(to io.Writer, fresh
 }
 
 // lines returns the jobs of the lines of an input. The new lines are in the order of the old ones.
-func (r *rewrapping) lines(from io.Reader, to io.Writer) func(yield func(rewrapJob) bool) error {
-	return func(yield func(rewrapJob) bool) (err error) {
+func (r *Run) lines(from io.Reader, to io.Writer) func(yield func(job) bool) error {
+	return func(yield func(job) bool) (err error) {
 		output := bufio.NewWriter(to)
-		results := make(chan chan string, maxParallel)
+		results := make(chan chan string, MaxParallel)
 		written := make(chan error, 1)
 		go func() {
 			var failed error
@@ -152,7 +153,7 @@ func (r *rewrapping) lines(from io.Reader, to io.Writer) func(yield func(rewrapJ
 		for number := 1; input.Scan(); number++ {
 			line, result := input.Text(), make(chan string, 1)
 			results <- result
-			stopped = stopped || !yield(rewrapJob{fmt.Sprintf("line %d", number), func(ctx context.Context) (bool, error) {
+			stopped = stopped || !yield(job{fmt.Sprintf("line %d", number), func(ctx context.Context) (bool, error) {
 				fresh, already, err := r.line(ctx, line)
 				result <- fresh
 				return already, err
@@ -169,7 +170,7 @@ func (r *rewrapping) lines(from io.Reader, to io.Writer) func(yield func(rewrapJ
 }
 
 // line rewraps the key of a line. It returns the line as it was if that fails, or if it is empty.
-func (r *rewrapping) line(ctx context.Context, line string) (fresh string, already bool, err error) {
+func (r *Run) line(ctx context.Context, line string) (fresh string, already bool, err error) {
 	text := strings.TrimSpace(line)
 	if text == "" {
 		return line, false, errIgnored

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package profiles
 
 import (
 	"io"
@@ -10,10 +10,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/commandline"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/subcommands"
 )
 
-func newProfiles() *cobra.Command {
+// New returns the command profiles.
+func New() *cobra.Command {
 	profiles := &cobra.Command{
 		Use:   "profiles",
 		Short: "Check profile files, and show the strength of profiles",
@@ -28,9 +30,6 @@ func fipsFlag(cmd *cobra.Command) *bool {
 	return cmd.Flags().Bool("require-fips", false, "check as a broker with --require-fips: refuse operations that FIPS 140-3 does not approve, and profiles without any other")
 }
 
-// standardInput is the argument that means standard input.
-const standardInput = "-"
-
 // source is a profile file that was read.
 type source struct {
 	name string
@@ -39,7 +38,7 @@ type source struct {
 
 // read reads a profile file, the profile file of a directory, or standard input.
 func read(argument string, stdin io.Reader) (source, error) {
-	if argument == standardInput {
+	if argument == commandline.StandardInput {
 		data, err := io.ReadAll(io.LimitReader(stdin, profile.MaxFileSize+1))
 		return source{"<stdin>", data}, err
 	}

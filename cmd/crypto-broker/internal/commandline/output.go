@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package commandline
 
 import (
 	"encoding/json"
@@ -14,39 +14,41 @@ import (
 
 // The values of --output.
 const (
-	formatText = "text"
-	formatJSON = "json"
-	// formatLog is the output of released command lines: log lines.
-	formatLog = "log"
+	FormatText = "text"
+	FormatJSON = "json"
+	FormatCSV  = "csv"
+	// FormatLog is the output of released command lines: log lines.
+	FormatLog = "log"
 )
 
-// choice is a flag with a few values. Their case does not matter.
-type choice struct {
-	value string
+// Choice is a flag with a few values. Their case does not matter.
+type Choice struct {
+	// Value is the chosen value in lower case.
+	Value string
 	among []string
 }
 
 // String implements pflag.Value.
-func (c *choice) String() string { return c.value }
+func (c *Choice) String() string { return c.Value }
 
 // Type implements pflag.Value.
-func (c *choice) Type() string { return "string" }
+func (c *Choice) Type() string { return "string" }
 
 // Set implements pflag.Value.
-func (c *choice) Set(text string) error {
+func (c *Choice) Set(text string) error {
 	lower := strings.ToLower(text)
 	if !slices.Contains(c.among, lower) {
 		last := len(c.among) - 1
 		return errors.New("expected " + strings.Join(c.among[:last], ", ") + " or " + c.among[last])
 	}
-	c.value = lower
+	c.Value = lower
 	return nil
 }
 
-// choiceFlag gives a command a flag with a few values, the first of which is the
+// ChoiceFlag gives a command a flag with a few values, the first of which is the
 // default.
-func choiceFlag(cmd *cobra.Command, name, shorthand, usage string, among ...string) *choice {
-	c := &choice{value: among[0], among: among}
+func ChoiceFlag(cmd *cobra.Command, name, shorthand, usage string, among ...string) *Choice {
+	c := &Choice{Value: among[0], among: among}
 	cmd.Flags().VarP(c, name, shorthand, usage)
 	err := cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(among, cobra.ShellCompDirectiveNoFileComp))
 	if err != nil {
@@ -55,7 +57,8 @@ func choiceFlag(cmd *cobra.Command, name, shorthand, usage string, among ...stri
 	return c
 }
 
-func writeJSON(w io.Writer, v any) error {
+// WriteJSON writes a value as indented JSON.
+func WriteJSON(w io.Writer, v any) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package connection
 
 import (
 	"fmt"
@@ -22,9 +22,9 @@ func (w *inTurn) Write(line []byte) (int, error) {
 	return w.to.Write(line)
 }
 
-// reportProgress writes what describe returns, every two seconds until stop is called. So a command
+// ReportProgress writes what describe returns, every two seconds until stop is called. So a command
 // that takes less than that prints nothing.
-func reportProgress(to io.Writer, describe func() string) (stop func()) {
+func ReportProgress(to io.Writer, describe func() string) (stop func()) {
 	done, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
