@@ -215,6 +215,10 @@ test-openssl: ## Run the suite of TLS clients with crypto/tls and with OpenSSL, 
 	broker/tlsprovider/openssl/test -count=1 broker/tlsprovider broker/telemetry/tracing broker/keys/gateway
 	cd broker/tlsprovider/openssl && go test -vet=off -count=1 ./...
 
+.PHONY: test-arm64
+test-arm64: ## Run the suite of TLS by OpenSSL, and the broker of the image with OpenSSL, as programs for arm64 in QEMU (Linux, root; QEMU and Debian's packages come by apt-get; 2 minutes; not part of "make test").
+	hack/test/arm64
+
 .PHONY: bench-tls
 bench-tls: ## Measure TLS by OpenSSL beside crypto/tls: requests over old, new and resumed connections, and gRPC streams; again with the FIPS provider if "make interop" has built it.
 	cd clients/openssl && CGO_ENABLED=0 go test -count=1 -run '^$$' -bench . -benchtime 50x .
