@@ -6,6 +6,7 @@ package benchkeyaccess
 
 import (
 	"context"
+	"crypto"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -37,10 +38,12 @@ type reader struct {
 	from   *issuer.Issuer
 	prover issuer.Prover
 	public string
-	token  atomic.Pointer[string]
+	// plain says that the token is bound to no key, and comes without proofs.
+	plain bool
+	token atomic.Pointer[string]
 }
 
-func newReader(b *testing.B, from *issuer.Issuer) *reader {
+func newReader(b *testing.B, from *issuer.Issuer, plain bool) *reader {
 	b.Helper()
 	key, err := issuer.NewKey(jose.ES256)
 	if err != nil {
@@ -54,14 +57,18 @@ func newReader(b *testing.B, from *issuer.Issuer) *reader {
 	if err != nil {
 		b.Fatal(err)
 	}
-	r := &reader{from: from, prover: issuer.Prover{Key: key, Algorithm: jose.ES256}, public: string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))}
+	r := &reader{from: from, prover: issuer.Prover{Key: key, Algorithm: jose.ES256}, plain: plain, public: string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))}
 	r.renew()
 	return r
 }
 
 // renew gets a new token.
 func (r *reader) renew() {
-	token := r.from.Token(r.from.Claims("reader", r.prover.Key))
+	var bound crypto.Signer
+	if !r.plain {
+		bound = r.prover.Key
+	}
+	token := r.from.Token(r.from.Claims("reader", bound))
 	r.token.Store(&token)
 }
 
@@ -72,23 +79,28 @@ type question struct {
 	objects int
 }
 
-// proven is a question with a proof, which can be sent once.
+// proven is a question with its credentials. With a proof, it can be sent once.
 type proven struct {
 	*question
-	token, proof string
+	authorization, proof string
 }
 
 // prove returns a question that can be sent.
 func (r *reader) prove(q *question) proven {
 	token := *r.token.Load()
-	return proven{q, token, r.prover.Proof(http.MethodPost, q.service.url+procedure, token)}
+	if r.plain {
+		return proven{q, "Bearer " + token, ""}
+	}
+	return proven{q, "DPoP " + token, r.prover.Proof(http.MethodPost, q.service.url+procedure, token)}
 }
 
 // send sends a question, and returns an error unless all data keys are released.
 func (p *proven) send(ctx context.Context) error {
 	in := connect.NewRequest(&kas.RewrapRequest{SignedRequestToken: p.signed})
-	in.Header().Set("Authorization", "DPoP "+p.token)
-	in.Header().Set("DPoP", p.proof)
+	in.Header().Set("Authorization", p.authorization)
+	if p.proof != "" {
+		in.Header().Set("DPoP", p.proof)
+	}
 	out, err := connect.NewClient[kas.RewrapRequest, kas.RewrapResponse](client, p.service.url+procedure).CallUnary(ctx, in)
 	if err != nil {
 		return err

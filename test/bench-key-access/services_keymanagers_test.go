@@ -37,6 +37,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/wrapping"
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
 	"github.com/crypto-broker/crypto-broker-operator/test/issuer"
+	"github.com/crypto-broker/crypto-broker-operator/test/moto"
 )
 
 // The time that the proxy adds to each request to the key manager.
@@ -107,14 +108,16 @@ type settings struct {
 	services int
 	// kept says that data keys are kept, and known that the service keeps what it knows of a key.
 	kept, known bool
+	// plain says that callers need no proof.
+	plain bool
 }
 
-// rig is what all measurements have.
+// rig is what all measurements have. Each service has a key manager of its own, in a process of its own.
 type rig struct {
-	program, manager string
-	admin            *kms.Client
-	from             *issuer.Issuer
-	server           *httptest.Server // for its certificate
+	program  string
+	managers []string
+	from     *issuer.Issuer
+	server   *httptest.Server // for its certificate
 }
 
 // free returns a port that nobody listens at.
@@ -128,27 +131,29 @@ func free(t testing.TB) string {
 	return listener.Addr().String()
 }
 
-// newRig builds the gateway, and starts a key manager and an issuer.
-func newRig(b *testing.B, manager string) *rig {
+// newRig builds the gateway, and starts an issuer, and key managers for some services.
+func newRig(b *testing.B, services int) *rig {
 	b.Helper()
 	repository, err := environment.Repository()
 	if err != nil {
 		b.Fatal(err)
 	}
-	r := &rig{program: filepath.Join(b.TempDir(), "gateway"), manager: manager, from: issuer.Start(b, issuer.Options{Audience: "key-access"}), server: httptest.NewTLSServer(nil)}
+	r := &rig{program: filepath.Join(b.TempDir(), "gateway"), from: issuer.Start(b, issuer.Options{Audience: "key-access"}), server: httptest.NewTLSServer(nil)}
 	b.Cleanup(r.server.Close)
 	if _, err := environment.Command(b.Context(), repository, os.Stderr, "go", "build", "-o", r.program, "./cmd/gateway"); err != nil {
 		b.Fatal(err)
 	}
-	r.admin = kms.NewFromConfig(aws.Config{Region: region, Credentials: credentials.NewStaticCredentialsProvider("id", "secret", "")}, func(o *kms.Options) { o.BaseEndpoint = &manager })
+	for range services {
+		r.managers = append(r.managers, moto.Start(b))
+	}
 	return r
 }
 
 // start starts services that are peers of each other. They end with the function that it returns.
 func (r *rig) start(b *testing.B, s settings) (started []*service, stop func()) {
 	b.Helper()
-	for range s.services {
-		started = append(started, r.prepare(b, s))
+	for _, manager := range r.managers[:s.services] {
+		started = append(started, r.prepare(b, s, manager))
 	}
 	for i, own := range started {
 		others := append(append([]*service{}, started[:i]...), started[i+1:]...)
@@ -187,11 +192,12 @@ func privatePEM(b *testing.B, key any) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 }
 
-// prepare makes the key of a service in the key manager, and its files.
-func (r *rig) prepare(b *testing.B, s settings) *service {
+// prepare makes the key of a service in its key manager, and its files.
+func (r *rig) prepare(b *testing.B, s settings, manager string) *service {
 	b.Helper()
-	own := &service{url: "https://" + free(b), status: free(b), dir: b.TempDir(), provider: newProvider(b, r.manager), log: &bytes.Buffer{}}
-	made, err := r.admin.CreateKey(b.Context(), &kms.CreateKeyInput{KeySpec: types.KeySpecRsa2048, KeyUsage: types.KeyUsageTypeEncryptDecrypt})
+	own := &service{url: "https://" + free(b), status: free(b), dir: b.TempDir(), provider: newProvider(b, manager), log: &bytes.Buffer{}}
+	admin := kms.NewFromConfig(aws.Config{Region: region, Credentials: credentials.NewStaticCredentialsProvider("id", "secret", "")}, func(o *kms.Options) { o.BaseEndpoint = &manager })
+	made, err := admin.CreateKey(b.Context(), &kms.CreateKeyInput{KeySpec: types.KeySpecRsa2048, KeyUsage: types.KeyUsageTypeEncryptDecrypt})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -228,10 +234,11 @@ dataKeyCache: %t
 issuers:
 - url: %s
   audiences: [key-access]
+  plainBearer: %t
   authoritiesFile: %s/issuer.crt
 access:
   allowWithoutAttributes: true
-`, own.url, strings.TrimPrefix(own.url, "https://"), own.status, own.dir, own.dir, own.dir, s.kept, r.from.URL, own.dir)
+`, own.url, strings.TrimPrefix(own.url, "https://"), own.status, own.dir, own.dir, own.dir, s.kept, r.from.URL, s.plain, own.dir)
 	if len(others) > 0 {
 		text += fmt.Sprintf("federation:\n  keyFiles: [%s/federation.key]\n  peers:\n", own.dir)
 	}

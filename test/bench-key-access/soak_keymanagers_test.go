@@ -10,8 +10,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/crypto-broker/crypto-broker-operator/test/moto"
 )
 
 // soakRate is how many requests a second the soak sends.
@@ -38,8 +36,8 @@ func BenchmarkSoak(b *testing.B) {
 	if err != nil {
 		b.Fatalf("SOAK_TIME: %v, expected a duration such as 1h", err)
 	}
-	r := newRig(b, moto.Start(b))
-	read := newReader(b, r.from)
+	r := newRig(b, 1)
+	read := newReader(b, r.from, false)
 	services, stop := r.start(b, settings{services: 1, known: true, kept: true})
 	defer stop()
 	// The load before grows what a service keeps: the table of proofs, connections and the heap.
