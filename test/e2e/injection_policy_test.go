@@ -97,12 +97,13 @@ func awaitInjection(t testing.TB, namespace, mode string) {
 	})
 }
 
-// again asks for half a minute, as controllers do that try again. That a pod is admitted without its broker is never made good.
+// again asks for a minute, as controllers do that try again: the API server takes up to 30 seconds to know the kind of the
+// policies' parameters. That a pod is admitted without its broker is never made good.
 func again(ask func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+		ctx, cancel := context.WithTimeout(ctx, time.Minute)
 		defer cancel()
-		return retry.OnError(wait.Backoff{Steps: 25, Duration: 100 * time.Millisecond, Factor: 1.2}, func(err error) bool {
+		return retry.OnError(wait.Backoff{Steps: 30, Duration: 100 * time.Millisecond, Factor: 1.2}, func(err error) bool {
 			return ctx.Err() == nil && !errors.Is(err, errWithoutBroker)
 		}, func() error { return ask(ctx) })
 	}
