@@ -8,15 +8,16 @@ import com.google.protobuf.WireFormat;
 import io.cryptobroker.client.internal.stream.v1.Call;
 import io.cryptobroker.client.internal.stream.v1.ExchangeRequest;
 import io.cryptobroker.client.internal.stream.v1.ExchangeResponse;
-import io.cryptobroker.client.internal.stream.v1.Reply;
 import io.grpc.ClientCall;
 import io.grpc.Metadata;
 import io.grpc.Status;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.util.ArrayDeque;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Queue;
 import java.util.concurrent.CompletableFuture;
@@ -24,6 +25,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
@@ -36,9 +38,6 @@ final class Exchange extends ClientCall.Listener<byte[]> {
   /** After how many bytes the calls that wait are split into messages. */
   private static final int MAX_MESSAGE = 256 << 10;
 
-  /** The number of a status in a reply, instead of the number of an operation. */
-  private static final int STATUS = Reply.STATUS_FIELD_NUMBER;
-
   private final Exchanges owner;
   private final Transport transport;
   private final ClientCall<byte[], byte[]> call;
@@ -50,7 +49,7 @@ final class Exchange extends ClientCall.Listener<byte[]> {
   /** The parts of the messages that are sent next. */
   private final Queue<byte[]> parts = new ArrayDeque<>();
 
-  private long lastId;
+  private final AtomicLong lastId = new AtomicLong();
   private boolean begun;
   private boolean scheduled;
   private boolean ended;
@@ -100,14 +99,16 @@ final class Exchange extends ClientCall.Listener<byte[]> {
     Ending ending = waiting.ending;
     long millis = ending.hasDeadline() ? TimeUnit.NANOSECONDS.toMillis(ending.leftNanos()) : 0;
     int timeout = ending.hasDeadline() ? (int) Math.min(Math.max(millis, 1), Integer.MAX_VALUE) : 0;
+    waiting.id = lastId.incrementAndGet();
+    byte[] part = part(waiting.id, waiting.number, timeout, request);
     lock.lock();
     try {
       if (ended) {
+        Arrays.fill(part, (byte) 0);
         return false;
       }
-      waiting.id = ++lastId;
       pending.put(waiting.id, waiting);
-      parts.add(part(waiting.id, waiting.number, timeout, request));
+      parts.add(part);
       schedule();
       return true;
     } finally {
@@ -176,12 +177,18 @@ final class Exchange extends ClientCall.Listener<byte[]> {
   }
 
   private void send() {
+    for (byte[] next = next(); next != null; next = next()) {
+      call.sendMessage(next);
+    }
+  }
+
+  /** Returns the message that can be sent now, or null if there is none. */
+  private byte[] next() {
     lock.lock();
     try {
       scheduled = false;
-      while (begun && !ended && !parts.isEmpty() && call.isReady()) {
-        call.sendMessage(nextMessage());
-      }
+      boolean ready = begun && !ended && !parts.isEmpty() && call.isReady();
+      return ready ? nextMessage() : null;
     } finally {
       lock.unlock();
     }
@@ -249,76 +256,84 @@ final class Exchange extends ClientCall.Listener<byte[]> {
     send();
   }
 
+  /** Gives the replies of a message to their calls. */
   @Override
   public void onMessage(byte[] message) {
-    lock.lock();
     try {
-      take(message);
-      call.request(1);
+      List<Answer> answers = new ArrayList<>();
+      boolean last = read(message, answers);
+      List<Waiting> calls = take(answers);
+      // A thread that wakes needs the lock for its next call.
+      for (int i = 0; i < calls.size(); i++) {
+        if (calls.get(i) != null) {
+          give(answers.get(i), calls.get(i));
+        }
+      }
+      if (last) {
+        end(Status.UNAVAILABLE.withDescription("the broker shuts down"));
+        call.cancel("the broker shuts down", null);
+      } else {
+        call.request(1);
+      }
     } catch (IOException e) {
       end(Status.INTERNAL.withDescription("the replies cannot be read: " + e.getMessage()));
       call.cancel("the replies cannot be read", e);
     } finally {
-      lock.unlock();
       Arrays.fill(message, (byte) 0);
     }
   }
 
-  /** Gives the replies of one message to their calls. */
-  private void take(byte[] message) throws IOException {
+  /** Reads the replies of a message. It returns whether no more replies follow. */
+  private static boolean read(byte[] message, List<Answer> answers) throws IOException {
     var input = CodedInputStream.newInstance(message);
-    for (int tag = input.readTag(); tag != 0 && !ended; tag = input.readTag()) {
+    for (int tag = input.readTag(); tag != 0; tag = input.readTag()) {
       switch (WireFormat.getTagFieldNumber(tag)) {
         case ExchangeResponse.REPLIES_FIELD_NUMBER -> {
           int limit = input.pushLimit(input.readRawVarint32());
-          answer(input);
+          answers.add(Answer.read(input));
           input.popLimit(limit);
         }
         case ExchangeResponse.GO_AWAY_FIELD_NUMBER -> {
-          end(Status.UNAVAILABLE.withDescription("the broker shuts down"));
-          call.cancel("the broker shuts down", null);
+          return true;
         }
         default -> input.skipField(tag);
       }
     }
+    return false;
   }
 
-  private void answer(CodedInputStream input) throws IOException {
-    long id = 0;
-    int number = 0;
-    byte[] body = null;
-    for (int tag = input.readTag(); tag != 0; tag = input.readTag()) {
-      if (WireFormat.getTagFieldNumber(tag) == Reply.ID_FIELD_NUMBER) {
-        id = input.readUInt64();
-      } else if (WireFormat.getTagWireType(tag) == WireFormat.WIRETYPE_LENGTH_DELIMITED) {
-        number = WireFormat.getTagFieldNumber(tag);
-        body = input.readByteArray();
-      } else {
-        input.skipField(tag);
+  /** Returns the calls of answers. A call that nobody waits for is null. */
+  private List<Waiting> take(List<Answer> answers) {
+    List<Waiting> calls = new ArrayList<>(answers.size());
+    int known = 0;
+    lock.lock();
+    try {
+      for (Answer answer : answers) {
+        known += pending.containsKey(answer.id()) ? 1 : 0;
+        calls.add(pending.remove(answer.id()));
+      }
+    } finally {
+      lock.unlock();
+    }
+    owner.answered(known);
+    return calls;
+  }
+
+  private void give(Answer answer, Waiting waiting) {
+    Failure failure = null;
+    byte[] reply = null;
+    if (answer.refusal() == null) {
+      // If it is no reply to this call, the unary call gets one.
+      reply = answer.number() == waiting.number ? answer.body() : null;
+    } else {
+      Code code = Code.of(answer.refusal().getCode());
+      // The broker may have the operation as a unary call only.
+      if (code != Code.UNIMPLEMENTED) {
+        String sentence = answer.refusal().getMessage();
+        failure = transport.refused(waiting.operation, waiting.profile, code, sentence);
       }
     }
-    if (!pending.containsKey(id)) {
-      return;
-    }
-    Waiting waiting = pending.remove(id);
-    owner.answered(1);
-    if (waiting == null) {
-      return;
-    }
-    if (number == STATUS) {
-      var said = io.cryptobroker.client.internal.stream.v1.Status.parseFrom(body);
-      Code code = Code.of(said.getCode());
-      String sentence = said.getMessage();
-      // The broker may have the operation as a unary call only.
-      Failure failure =
-          code == Code.UNIMPLEMENTED
-              ? null
-              : transport.refused(waiting.operation, waiting.profile, code, sentence);
-      waiting.outcome.complete(new Outcome(null, failure));
-    } else {
-      // If it is no reply to this call, the unary call gets one.
-      waiting.outcome.complete(new Outcome(number == waiting.number ? body : null, null));
-    }
+    waiting.outcome.complete(new Outcome(reply, failure));
   }
 
   @Override

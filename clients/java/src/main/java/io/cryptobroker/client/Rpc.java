@@ -6,7 +6,7 @@ import io.grpc.ClientCall;
 import io.grpc.Metadata;
 import io.grpc.Status;
 import java.util.ArrayDeque;
-import java.util.Queue;
+import java.util.Deque;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
 
@@ -18,7 +18,8 @@ final class Rpc {
   private final ClientCall<byte[], byte[]> call;
   private final ReentrantLock lock = new ReentrantLock();
   private final Condition changed = lock.newCondition();
-  private final Queue<byte[]> messages = new ArrayDeque<>();
+  private final Condition ended = lock.newCondition();
+  private final Deque<byte[]> messages = new ArrayDeque<>();
   private Status status;
 
   Rpc(ClientCall<byte[], byte[]> call) {
@@ -55,6 +56,23 @@ final class Rpc {
         }
         changed.await();
       }
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  /**
+   * Waits for the end of a call with one reply, and returns the reply, or null if there is none. It
+   * wakes the thread once, where {@link #next} would wake it for the reply and for the end.
+   */
+  byte[] reply() throws InterruptedException {
+    call.request(1); // a second reply would hold up the end
+    lock.lockInterruptibly();
+    try {
+      while (status == null) {
+        ended.await();
+      }
+      return messages.peekLast();
     } finally {
       lock.unlock();
     }
@@ -100,7 +118,11 @@ final class Rpc {
 
     @Override
     public void onClose(Status end, Metadata trailers) {
-      change(() -> status = end);
+      change(
+          () -> {
+            status = end;
+            ended.signalAll();
+          });
     }
   }
 }

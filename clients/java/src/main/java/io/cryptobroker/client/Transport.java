@@ -5,6 +5,7 @@ package io.cryptobroker.client;
 import io.grpc.CallOptions;
 import io.grpc.ClientCall;
 import io.grpc.ConnectivityState;
+import io.grpc.KnownLength;
 import io.grpc.ManagedChannel;
 import io.grpc.MethodDescriptor;
 import io.grpc.Status;
@@ -47,6 +48,12 @@ final class Transport {
         @Override
         public byte[] parse(InputStream message) {
           try {
+            if (message instanceof KnownLength) {
+              // readAllBytes would allocate 16 KiB for each message.
+              byte[] all = new byte[message.available()];
+              message.readNBytes(all, 0, all.length);
+              return all;
+            }
             return message.readAllBytes();
           } catch (IOException e) {
             throw new UncheckedIOException(e);
@@ -147,10 +154,7 @@ final class Transport {
     try {
       rpc.send(request);
       rpc.end();
-      byte[] reply = null;
-      for (Rpc.Event event = rpc.next(false); event.message() != null; event = rpc.next(false)) {
-        reply = event.message();
-      }
+      byte[] reply = rpc.reply();
       Status status = rpc.status();
       if (!status.isOk()) {
         throw new Refused(failure(operation, profile, status, ending));
