@@ -2,10 +2,7 @@
 
 package algorithm
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 // Stream is an algorithm that encrypts and authenticates data of any size in segments. The
 // zero value is not an algorithm.
@@ -20,7 +17,6 @@ const AES256GCMHKDF64KB Stream = iota + 1
 type streamRow struct {
 	name     string
 	approval Approval
-	since    Format
 	// keySize is the size of keys in bits. The strength of a key is its size.
 	keySize int
 	// segmentSize is the size of an encrypted segment in bytes. Only the last one may be
@@ -31,7 +27,7 @@ type streamRow struct {
 var streams = [...]streamRow{
 	// FIPS 140-3 approves AES-GCM with counters as nonces if the module makes them. Module
 	// v1.0.0 does not offer that for streams.
-	AES256GCMHKDF64KB: {"aes256-gcm-hkdf-64kb", NotInModule, Format1, 256, 64 << 10},
+	AES256GCMHKDF64KB: {"aes256-gcm-hkdf-64kb", NotInModule, 256, 64 << 10},
 }
 
 // Streams returns the names of all streams.
@@ -41,16 +37,6 @@ func Streams() []string {
 		names = append(names, row.name)
 	}
 	return names
-}
-
-// FindStream returns the stream with this name. Upper and lower case do not matter.
-func FindStream(name string) (Stream, bool) {
-	for i, row := range streams {
-		if row.name != "" && strings.EqualFold(row.name, name) {
-			return Stream(i), true
-		}
-	}
-	return 0, false
 }
 
 // String returns the name that profiles and replies have, in lower case.
@@ -70,16 +56,4 @@ func (s Stream) SegmentSize() int { return streams[s].segmentSize }
 // Strength returns the strength of keys in bits. limit describes the key, for messages.
 func (s Stream) Strength() (bits int, limit string) {
 	return streams[s].keySize, fmt.Sprintf("AES-%d", streams[s].keySize)
-}
-
-// StreamFormat returns the first version of the profile format that has the stream with this
-// name. It is Format0 for an empty name, and the newest version for an unknown name.
-func StreamFormat(name string) Format {
-	if name == "" {
-		return Format0
-	}
-	if s, known := FindStream(name); known {
-		return streams[s].since
-	}
-	return newest
 }

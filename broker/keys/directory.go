@@ -45,12 +45,6 @@ type options struct {
 // Option changes how Watch works.
 type Option func(*options)
 
-// WithPollInterval sets how often the directory is read without a notification of a change.
-// The default is 10 s.
-func WithPollInterval(d time.Duration) Option {
-	return func(o *options) { o.pollInterval = d }
-}
-
 // WithObserver calls f after each look at the directory that found a change, one call at a
 // time. The first call of f is before Watch returns.
 func WithObserver(f func(Event)) Option {
@@ -94,9 +88,6 @@ func Watch(ctx context.Context, dir string, opts ...Option) (*Directory, error) 
 	}
 	for _, option := range opts {
 		option(&d.options)
-	}
-	if d.pollInterval <= 0 {
-		return nil, fmt.Errorf("poll interval %s: expected more than 0", d.pollInterval)
 	}
 	w := watch.New(watch.Config{
 		Dir:       d.dir,

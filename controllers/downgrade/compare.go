@@ -28,19 +28,15 @@ type Weakening struct {
 // "spec.api.hashData.hashAlg: …".
 func (w Weakening) String() string { return render.FieldPath(w.Field) + ": " + w.Sentence }
 
-// Compare returns what makes the new profile weaker than the old one, at most
-// one for each field and in the order of the fields; nothing where it is as
-// strong. Both are of the same name.
+// compare returns what makes the new profile weaker than the old one: at most one
+// sentence for each field, in the order of the fields, and nothing if the new
+// profile is as strong. Both have the same name. compileAfter compiles the new
+// profile. A caller compares it with several old ones, and compiles it once.
 //
-// What is not weaker: to offer less, to restrict more, to announce the end of
-// the profile or take that back, another format of signatures, and another
-// algorithm of the same strength in the place of the old one. Where a profile
-// can't be compared, since it is invalid, any difference is weaker.
-func Compare(before, after profile.Profile) []Weakening {
-	return compare(before, after, func() (*profile.Compiled, error) { return compiled(after) })
-}
-
-// compare is Compare for a caller that compiles the new profile for several comparisons.
+// The new profile is not weaker if it offers less, restricts more, is deprecated or
+// is not deprecated any more, has another format of signatures, or has another
+// algorithm of the same strength. If one of the two is invalid, they cannot be
+// compared, and any difference is weaker.
 func compare(before, after profile.Profile, compileAfter func() (*profile.Compiled, error)) []Weakening {
 	if reflect.DeepEqual(before, after) {
 		return nil

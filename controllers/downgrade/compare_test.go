@@ -14,11 +14,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// weakenings compares two profiles once.
+func weakenings(before, after profile.Profile) []Weakening {
+	return compare(before, after, func() (*profile.Compiled, error) { return compiled(after) })
+}
+
 func TestAProfileIsWeakerWith(t *testing.T) {
 	for sentence, test := range cases {
 		t.Run(sentence, func(t *testing.T) {
 			before, after := test.profiles(t)
-			found := Compare(before, after)
+			found := weakenings(before, after)
 			sentences := map[string]string{}
 			for _, w := range found {
 				if _, twice := sentences[w.Field]; twice {
@@ -39,7 +44,7 @@ func TestAProfileIsWeakerWith(t *testing.T) {
 				t.Errorf("weaker (-want +found):\n%s", diff)
 			}
 			for range 5 {
-				if diff := cmp.Diff(found, Compare(before, after)); diff != "" {
+				if diff := cmp.Diff(found, weakenings(before, after)); diff != "" {
 					t.Fatalf("another order the next time:\n%s", diff)
 				}
 			}
@@ -135,7 +140,7 @@ func fieldsOf(of reflect.Type) []string {
 func TestAWeakeningNamesTheFieldAsResourcesDo(t *testing.T) {
 	before, after := parse(t, complete), parse(t, complete)
 	subject(&after)["RSA"] = profile.KeySize{MinKeySize: 2048, MaxKeySize: 4096}
-	found := Compare(before, after)
+	found := weakenings(before, after)
 	if want := "spec.api.signCertificate.keyConstraints.subject.rsa.minKeySize: RSA keys of 2048 bits may be used, 3072 was the least"; len(found) != 1 || found[0].String() != want {
 		t.Errorf("found %v, expected %q", found, want)
 	}
@@ -164,7 +169,7 @@ func TestNoLossOfStrengthOrApprovalGoesUnnoticed(t *testing.T) {
 				continue
 			}
 			lost++
-			if len(Compare(before.Profile, after.Profile)) == 0 {
+			if len(weakenings(before.Profile, after.Profile)) == 0 {
 				t.Errorf("nothing is weaker in\n%s\nthan in\n%s", Canonical(after.Profile), Canonical(before.Profile))
 			}
 		}

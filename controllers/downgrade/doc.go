@@ -10,11 +10,11 @@
 // in an annotation beside it, the profiles that are no longer in the set. A name that a
 // namespace never served has nothing to be weaker than.
 //
-// [Compare] compares two profiles. [State.Judge] applies it to all profiles of a
-// namespace. It withholds a change that is weaker: the old profile is still served,
-// unless the annotation cryptobroker.io/allow-weaker of the object of the new one has
-// the digest of exactly this change (see [Change]). Admission decides whether somebody
-// may write that annotation; this package does not check it again.
+// [State.Judge] compares all profiles of a namespace. It withholds a change that is
+// weaker: the old profile is still served, unless the annotation
+// cryptobroker.io/allow-weaker on the object of the new profile has the digest of exactly
+// this change (see [Change]). Admission decides whether somebody may write that
+// annotation; this package does not check it again.
 //
 // The functions are pure: equal arguments give equal results.
 package downgrade

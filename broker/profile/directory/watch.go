@@ -52,7 +52,7 @@ func WithPollInterval(d time.Duration) Option {
 }
 
 // WithObserver calls f after each look at the directory, one call at a time. It calls f
-// before Current and State return the new set. So if f gives the set to a server, the server
+// before State returns the new set. So if f gives the set to a server, the server
 // serves it before State says so. The first call of f is before Watch returns.
 func WithObserver(f func(Event)) Option {
 	return func(o *options) { o.observe = f }
@@ -123,9 +123,6 @@ func Watch(ctx context.Context, dir string, opts ...Option) (*Source, error) {
 	}()
 	return s, nil
 }
-
-// Current returns the set that is served, nil while there is none.
-func (s *Source) Current() *profile.Set { return s.current.Load() }
 
 // State returns which set is served, since when, and why.
 func (s *Source) State() State { return *s.state.Load() }
