@@ -69,6 +69,9 @@ var privateKeys = sync.OnceValue(func() map[wrapping.Algorithm]string {
 		_, _ = rand.Read(seed)
 		all[algorithm] = mlkemPEM(last, seed)
 	}
+	seed := make([]byte, 32)
+	_, _ = rand.Read(seed)
+	all[wrapping.XWing] = seededPEM(asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 62253, 25722}, seed)
 	return all
 })
 
@@ -82,11 +85,16 @@ func mlkemPEM(last int, seed []byte) string {
 	if err != nil {
 		panic(err)
 	}
+	return seededPEM(asn1.ObjectIdentifier{2, 16, 840, 1, 101, 3, 4, 4, last}, inner)
+}
+
+// seededPEM returns a private key in PKCS #8.
+func seededPEM(algorithm asn1.ObjectIdentifier, content []byte) string {
 	der, err := asn1.Marshal(struct {
 		Version   int
 		Algorithm pkix.AlgorithmIdentifier
 		Key       []byte
-	}{0, pkix.AlgorithmIdentifier{Algorithm: asn1.ObjectIdentifier{2, 16, 840, 1, 101, 3, 4, 4, last}}, inner})
+	}{0, pkix.AlgorithmIdentifier{Algorithm: algorithm}, content})
 	if err != nil {
 		panic(err)
 	}
@@ -106,7 +114,7 @@ func parseKey(t testing.TB, text string) wrapping.Key {
 type setting struct {
 	rules       policy.Rules
 	authorizer  policy.Authorizer // the rules if it is nil
-	withoutSHA1 bool
+	fips        bool
 	limits      request.Limits
 	bodyBytes   int
 	time        time.Duration
@@ -213,7 +221,7 @@ func (x *service) serve(t testing.TB, s setting) {
 	}
 	handler := keyaccess.New(keyaccess.Options{
 		URL: x.URL, Issuer: x.issuer.URL, Keys: func() *keyring.Ring { return ring }, Verifier: verifier, Authorizer: s.authorizer,
-		Limits: keyaccess.Limits{BodyBytes: s.bodyBytes, Time: s.time, Limits: s.limits}, WithoutSHA1: s.withoutSHA1, Logger: logger,
+		Limits: keyaccess.Limits{BodyBytes: s.bodyBytes, Time: s.time, Limits: s.limits}, FIPS: s.fips, Logger: logger,
 		Rates: s.rates, Shedder: s.shedder, Peers: s.peers, PeerShedder: s.peerShedder, Observer: s.observer,
 		DataKeys: s.dataKeys, Providers: s.manager.generation,
 	}).Handler()
@@ -241,7 +249,7 @@ const plainPolicy = `{"uuid":"1","body":{"dataAttributes":[],"dissem":[]}}`
 // wrap returns an object as a client makes it for a key of the service.
 func wrap(t testing.TB, algorithm wrapping.Algorithm, dataKey []byte, body string) *kas.KeyAccess {
 	t.Helper()
-	recipient, err := wrapping.NewRecipient(parseKey(t, privateKeys()[algorithm]).Public(), true)
+	recipient, err := wrapping.NewRecipient(parseKey(t, privateKeys()[algorithm]).Public(), false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -196,23 +196,25 @@ func TestTheConfigurationSaysWhereEverythingIs(t *testing.T) {
 	}
 }
 
-func TestWithoutSHA1ThereIsNoRSA(t *testing.T) {
-	x := start(t, setting{withoutSHA1: true})
+func TestWithFIPSThereIsNoRSAAndNoXWing(t *testing.T) {
+	x := start(t, setting{fips: true})
 	dataKey, body := newDataKey(), policyBody(plainPolicy)
-	_, err := x.rewrap(t, x.sign(ask(t, parseKey(t, privateKeys()[wrapping.RSA2048]), body, wrap(t, wrapping.P256, dataKey, body))))
-	if connect.CodeOf(err) != connect.CodeInvalidArgument || !strings.Contains(err.Error(), "RSA-OAEP with SHA-1 is off here") {
-		t.Errorf("a client with an RSA key: found %v", err)
-	}
-	response, err := x.rewrap(t, x.sign(ask(t, parseKey(t, privateKeys()[wrapping.P256]), body, wrap(t, wrapping.RSA2048, dataKey, body), wrap(t, wrapping.P256, dataKey, body))))
-	if err != nil {
-		t.Fatal(err)
-	}
-	results := response.GetResponses()[0].GetResults()
-	if !strings.Contains(results[0].GetError(), `type "wrapped" is off`) || results[1].GetStatus() != "permit" {
-		t.Errorf("found %v", results)
-	}
-	if status, text := x.get(t, "/kas/v2/kas_public_key?algorithm=rsa:2048"); status != http.StatusNotFound {
-		t.Errorf("the RSA key: found status %d: %s", status, text)
+	for algorithm, text := range map[wrapping.Algorithm]string{wrapping.RSA2048: "RSA-OAEP with SHA-1 is off here", wrapping.XWing: "X25519 is off here"} {
+		_, err := x.rewrap(t, x.sign(ask(t, parseKey(t, privateKeys()[algorithm]), body, wrap(t, wrapping.P256, dataKey, body))))
+		if connect.CodeOf(err) != connect.CodeInvalidArgument || !strings.Contains(err.Error(), text) {
+			t.Errorf("a client with a key %s: found %v", algorithm, err)
+		}
+		response, err := x.rewrap(t, x.sign(ask(t, parseKey(t, privateKeys()[wrapping.P256]), body, wrap(t, algorithm, dataKey, body), wrap(t, wrapping.P256, dataKey, body))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		results := response.GetResponses()[0].GetResults()
+		if !strings.Contains(results[0].GetError(), `wrapped" is off`) || results[1].GetStatus() != "permit" {
+			t.Errorf("%s: found %v", algorithm, results)
+		}
+		if status, text := x.get(t, "/kas/v2/kas_public_key?algorithm="+string(algorithm)); status != http.StatusNotFound {
+			t.Errorf("the key %s: found status %d: %s", algorithm, status, text)
+		}
 	}
 	if status, text := x.get(t, "/kas/v2/kas_public_key"); status != http.StatusOK || !strings.Contains(text, `"kid":"ec-secp256r1"`) {
 		t.Errorf("the first key: found status %d: %s", status, text)

@@ -18,7 +18,7 @@ import (
 
 // algorithms returns the algorithms that clients may use.
 func (s *Service) algorithms(ring *keyring.Ring) []wrapping.Algorithm {
-	return slices.DeleteFunc(ring.Algorithms(), func(a wrapping.Algorithm) bool { return s.WithoutSHA1 && a.Type() == wrapping.RSA })
+	return slices.DeleteFunc(ring.Algorithms(), func(a wrapping.Algorithm) bool { return s.FIPS && !a.Type().Approved() })
 }
 
 // current returns the current key of an algorithm, or the first that the service has if name is

@@ -176,7 +176,7 @@ func TestWhatDependsOnASecretFailsWithOneText(t *testing.T) {
 			o.KeyType = map[bool]string{true: "wrapped", false: "mlkem-wrapped"}[o.KeyType != "wrapped"]
 		},
 	}
-	for _, algorithm := range []wrapping.Algorithm{wrapping.RSA2048, wrapping.P256, wrapping.MLKEM768} {
+	for _, algorithm := range []wrapping.Algorithm{wrapping.RSA2048, wrapping.P256, wrapping.MLKEM768, wrapping.XWing} {
 		for name, change := range attack {
 			t.Run(string(algorithm)+" with "+name, func(t *testing.T) {
 				sent := body

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -72,8 +73,8 @@ type Options struct {
 	DataKeys *cache.Cache
 	// Providers counts changes of the key providers. It may be nil without any.
 	Providers func() uint64
-	// WithoutSHA1 turns RSA off, which OpenTDF's clients use with SHA-1 only.
-	WithoutSHA1 bool
+	// FIPS turns off what FIPS 140-3 does not approve: RSA, which OpenTDF's clients use with SHA-1 only, and X-Wing, which has X25519.
+	FIPS bool
 	// Observer learns what becomes of requests. It may be nil.
 	Observer Observer
 	// Now returns the time, [time.Now] if it is nil.
@@ -159,7 +160,7 @@ func (s *Service) read(token string, who caller.Caller) (*release, error) {
 	if err != nil {
 		return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("signed_request_token: %w", err))
 	}
-	recipient, err := wrapping.NewRecipient(body.ClientKey, !s.WithoutSHA1)
+	recipient, err := wrapping.NewRecipient(body.ClientKey, s.FIPS)
 	if err != nil {
 		return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("clientPublicKey %w", err))
 	}
@@ -279,9 +280,11 @@ func (r *release) unsupported(object *kas.KeyAccess) string {
 	switch kind := wrapping.Type(object.GetKeyType()); {
 	case len(object.GetHeader()) > 0:
 		return "found the header of a NanoTDF, expected a key access object of a TDF"
-	case kind == wrapping.RSA && r.WithoutSHA1:
+	case kind == wrapping.RSA && r.FIPS:
 		return `the type "wrapped" is off here, because it needs RSA-OAEP with SHA-1`
-	case kind == wrapping.RSA, kind == wrapping.EC, kind == wrapping.MLKEM:
+	case kind == wrapping.Hybrid && r.FIPS:
+		return `the type "hybrid-wrapped" is off here, because it needs X25519`
+	case slices.Contains(wrapping.Types, kind):
 		return ""
 	default:
 		return fmt.Sprintf("found the type %.40q, expected one of %q", kind, wrapping.Types)

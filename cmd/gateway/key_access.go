@@ -149,7 +149,7 @@ func newKeyAccess(ctx context.Context, config *keyAccessFile, managers *keyManag
 	metrics := newKeyAccessMetrics(registry, k.keys.Ring, k.verifier, shedder)
 	service := keyaccess.New(keyaccess.Options{
 		URL: config.URL, Issuer: config.Issuers[0].URL, Keys: k.keys.Ring, Verifier: k.verifier, Authorizer: authorizer,
-		Limits: config.limits(), Rates: rates, Shedder: shedder, Peers: k.peers, PeerShedder: peerShedder, WithoutSHA1: config.FIPS,
+		Limits: config.limits(), Rates: rates, Shedder: shedder, Peers: k.peers, PeerShedder: peerShedder, FIPS: config.FIPS,
 		DataKeys: k.managers.kept(), Providers: k.managers.generation, Observer: metrics, Logger: logger,
 	})
 	errorLog := slog.NewLogLogger(logger.Handler(), slog.LevelWarn)

@@ -113,7 +113,7 @@ func (s *managedService) file(algorithm wrapping.Algorithm) (dataKey []byte, wan
 	if !ok {
 		s.t.Fatalf("the service has no key of the algorithm %s: %v", algorithm, s.keys.Ring().Pending())
 	}
-	recipient, err := wrapping.NewRecipient(key.Key.Public(), true)
+	recipient, err := wrapping.NewRecipient(key.Key.Public(), false)
 	if err != nil {
 		s.t.Fatal(err)
 	}

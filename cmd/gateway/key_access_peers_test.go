@@ -202,7 +202,7 @@ func (k *keyAccessProcess) kill() {
 // share returns a share of a file's key for the service.
 func (k *keyAccessProcess) share(body string, share []byte) *kas.KeyAccess {
 	k.t.Helper()
-	recipient, err := wrapping.NewRecipient(k.key.Public(), true)
+	recipient, err := wrapping.NewRecipient(k.key.Public(), false)
 	if err != nil {
 		k.t.Fatal(err)
 	}

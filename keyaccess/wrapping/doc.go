@@ -10,6 +10,8 @@
 //	               SHA-256("TDF") and no info, AES-256-GCM with the nonce in front
 //	mlkem-wrapped  ML-KEM (FIPS 203), whose shared key is the key of AES-256-GCM with the nonce in
 //	               front; ciphertexts of both in a DER sequence
+//	hybrid-wrapped X-Wing (draft-connolly-cfrg-xwing-kem), HKDF and AES-256-GCM as ec-wrapped, in a
+//	               DER sequence as mlkem-wrapped
 //
 // An error of the package says nothing about a key. Callers still keep errors of Unwrap to
 // themselves: which of its steps failed is a secret.

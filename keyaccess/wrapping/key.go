@@ -26,10 +26,15 @@ const (
 	RSA   Type = "wrapped"
 	EC    Type = "ec-wrapped"
 	MLKEM Type = "mlkem-wrapped"
+	// Hybrid is a key encapsulation that a quantum computer and an error in ML-KEM would have to break together.
+	Hybrid Type = "hybrid-wrapped"
 )
 
 // Types are all types.
-var Types = []Type{RSA, EC, MLKEM}
+var Types = []Type{RSA, EC, MLKEM, Hybrid}
+
+// Approved reports whether FIPS 140-3 approves the cryptography of a type: RSA is with SHA-1, and Hybrid has X25519.
+func (t Type) Approved() bool { return t != RSA && t != Hybrid }
 
 // Algorithm is an algorithm of key pairs, by the name that OpenTDF's clients use.
 type Algorithm string
@@ -44,10 +49,11 @@ const (
 	P521      Algorithm = "ec:secp521r1"
 	MLKEM768  Algorithm = "mlkem:768"
 	MLKEM1024 Algorithm = "mlkem:1024"
+	XWing     Algorithm = "hpqt:xwing"
 )
 
 // Algorithms are all algorithms, the one that most clients have first.
-var Algorithms = []Algorithm{RSA2048, RSA3072, RSA4096, P256, P384, P521, MLKEM768, MLKEM1024}
+var Algorithms = []Algorithm{RSA2048, RSA3072, RSA4096, P256, P384, P521, MLKEM768, MLKEM1024, XWing}
 
 // Type returns how data keys are wrapped with a key pair of the algorithm, or the empty string
 // for an algorithm that the package does not have.
@@ -59,6 +65,8 @@ func (a Algorithm) Type() Type {
 		return RSA
 	case i < slices.Index(Algorithms, MLKEM768):
 		return EC
+	case a == XWing:
+		return Hybrid
 	default:
 		return MLKEM
 	}
@@ -87,10 +95,10 @@ type Key interface {
 const largestRSA = 4096
 
 // ParseKey reads a private key in PEM that is not encrypted: RSA of 2048, 3072 or 4096 bits,
-// ECDSA on P-256, P-384 or P-521, or ML-KEM-768 or ML-KEM-1024 with its seed. The caller clears
-// the text. An error is the end of a sentence that begins with the name of what was parsed.
+// ECDSA on P-256, P-384 or P-521, ML-KEM-768 or ML-KEM-1024 with its seed, or X-Wing. The caller
+// clears the text. An error is the end of a sentence that begins with the name of what was parsed.
 func ParseKey(text []byte) (Key, error) {
-	if key, err := parseMLKEMKey(text); key != nil || err != nil {
+	if key, err := parseKEMKey(text); key != nil || err != nil {
 		return key, err
 	}
 	signer, err := keys.ParsePrivateKey(text, largestRSA)
@@ -118,7 +126,7 @@ func localKey(signer crypto.Signer) (Key, error) {
 		public, err := publicPEM(&key.PublicKey)
 		return &ecKey{key: exchange, algorithm: curveAlgorithm(exchange.Curve()), public: public}, err
 	default:
-		return nil, errors.New("is a key for signatures only, expected RSA, ECDSA or ML-KEM")
+		return nil, errors.New("is a key for signatures only, expected RSA, ECDSA, ML-KEM or X-Wing")
 	}
 }
 
@@ -136,12 +144,12 @@ func parsePublic(text string) (any, error) {
 		}
 		return certificate.PublicKey, nil
 	}
-	if key := parseMLKEMPublic(block.Bytes); key != nil {
+	if key := parseKEMPublic(block.Bytes); key != nil {
 		return key, nil
 	}
 	key, err := x509.ParsePKIXPublicKey(block.Bytes)
 	if err != nil {
-		return nil, errors.New("is damaged or of an unknown algorithm, expected RSA, EC or ML-KEM")
+		return nil, errors.New("is damaged or of an unknown algorithm, expected RSA, EC, ML-KEM or X-Wing")
 	}
 	return key, nil
 }
@@ -214,7 +222,7 @@ func (k *ecKey) Unwrap(_ context.Context, wrapped Wrapped) ([]byte, error) {
 	return openShared(secret, wrapped.Key)
 }
 
-// openShared decrypts what is encrypted under a shared secret of ECDH, which it overwrites.
+// openShared decrypts what is encrypted under a shared secret of ECDH or X-Wing, which it overwrites.
 func openShared(secret, sealed []byte) ([]byte, error) {
 	key, err := derive(secret)
 	clear(secret)

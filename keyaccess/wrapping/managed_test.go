@@ -46,7 +46,7 @@ func managed(t *testing.T, private *rsa.PrivateKey) *keys.Key {
 
 func wrappedFor(t *testing.T, key wrapping.Key) wrapping.Wrapped {
 	t.Helper()
-	recipient, err := wrapping.NewRecipient(key.Public(), true)
+	recipient, err := wrapping.NewRecipient(key.Public(), false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,16 +24,15 @@ type Recipient struct {
 }
 
 // NewRecipient reads the public key of a client in PEM: RSA of 2048 to 4096 bits, EC on P-256,
-// P-384 or P-521, or ML-KEM. Without SHA-1 it refuses RSA, which clients use with SHA-1 only. An
-// error is the end of a sentence that begins with the name of the key.
-func NewRecipient(text string, sha1Allowed bool) (*Recipient, error) {
+// P-384 or P-521, ML-KEM, or X-Wing. With fips it refuses RSA, which clients use with SHA-1 only, and X-Wing. An error is the end of a sentence that begins with the name of the key.
+func NewRecipient(text string, fips bool) (*Recipient, error) {
 	public, err := parsePublic(text)
 	if err != nil {
 		return nil, err
 	}
 	switch key := public.(type) {
 	case *rsa.PublicKey:
-		if !sha1Allowed {
+		if fips {
 			return nil, errors.New("is an RSA key, expected an EC or ML-KEM key, because RSA-OAEP with SHA-1 is off here")
 		}
 		if size := key.N.BitLen(); size < smallestRSA || size > largestRSA {
@@ -45,12 +44,17 @@ func NewRecipient(text string, sha1Allowed bool) (*Recipient, error) {
 		return &Recipient{wrap: func(dataKey []byte) ([]byte, error) {
 			return rsa.EncryptOAEP(sha1.New(), rand.Reader, key, dataKey, nil)
 		}}, nil
+	case *xwingPublic:
+		if fips {
+			return nil, errors.New("is an X-Wing key, expected an EC or ML-KEM key, because X25519 is off here")
+		}
+		return &Recipient{wrap: func(dataKey []byte) ([]byte, error) { return wrapXWing(key, dataKey) }}, nil
 	case crypto.Encapsulator:
 		return &Recipient{wrap: func(dataKey []byte) ([]byte, error) { return wrapMLKEM(key, dataKey) }}, nil
 	default:
 		exchange, err := exchangeKey(public)
 		if err != nil {
-			return nil, errors.New("is on another curve or of another algorithm, expected RSA, EC on P-256, P-384 or P-521, or ML-KEM")
+			return nil, errors.New("is on another curve or of another algorithm, expected RSA, EC on P-256, P-384 or P-521, ML-KEM, or X-Wing")
 		}
 		return newECRecipient(exchange)
 	}
@@ -89,7 +93,25 @@ func newECRecipient(key *ecdh.PublicKey) (*Recipient, error) {
 func wrapMLKEM(key crypto.Encapsulator, dataKey []byte) ([]byte, error) {
 	shared, encapsulated := key.Encapsulate()
 	defer clear(shared)
-	sealed, err := seal(shared, dataKey)
+	return wrapEncapsulated(shared, encapsulated, dataKey)
+}
+
+func wrapXWing(key *xwingPublic, dataKey []byte) ([]byte, error) {
+	shared, encapsulated, err := key.encapsulate()
+	if err != nil {
+		return nil, err
+	}
+	defer clear(shared)
+	wrappingKey, err := derive(shared)
+	if err != nil {
+		return nil, err
+	}
+	defer clear(wrappingKey)
+	return wrapEncapsulated(wrappingKey, encapsulated, dataKey)
+}
+
+func wrapEncapsulated(wrappingKey, encapsulated, dataKey []byte) ([]byte, error) {
+	sealed, err := seal(wrappingKey, dataKey)
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 	"encoding/hex"
 )
 
-// derive returns the AES-256 key that OpenTDF's clients derive from a shared secret of ECDH.
+// derive returns the AES-256 key that OpenTDF's clients derive from a shared secret of ECDH or X-Wing.
 func derive(secret []byte) ([]byte, error) {
 	salt := sha256.Sum256([]byte("TDF"))
 	return hkdf.Key(sha256.New, secret, salt[:], "", 32)

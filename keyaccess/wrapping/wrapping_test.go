@@ -41,11 +41,22 @@ func encodeMLKEM(t testing.TB, content any, parameters string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return encodeSeed(t, asn1.ObjectIdentifier{2, 16, 840, 1, 101, 3, 4, 4, 2}, inner)
+}
+
+// encodeXWing returns a private key of X-Wing.
+func encodeXWing(t testing.TB, seed []byte) string {
+	t.Helper()
+	return encodeSeed(t, asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 62253, 25722}, seed)
+}
+
+func encodeSeed(t testing.TB, algorithm asn1.ObjectIdentifier, content []byte) string {
+	t.Helper()
 	der, err := asn1.Marshal(struct {
 		Version   int
 		Algorithm pkix.AlgorithmIdentifier
 		Key       []byte
-	}{0, pkix.AlgorithmIdentifier{Algorithm: asn1.ObjectIdentifier{2, 16, 840, 1, 101, 3, 4, 4, 2}}, inner})
+	}{0, pkix.AlgorithmIdentifier{Algorithm: algorithm}, content})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,6 +98,7 @@ func TestKeysThatCannotUnwrapAreRefused(t *testing.T) {
 		"P-224":                      {encode(t, newEC(t, elliptic.P224())), "expected P-256, P-384 or P-521"},
 		"ML-KEM without its seed":    {encodeMLKEM(t, make([]byte, 2400), ""), "without its seed"},
 		"ML-KEM with a short seed":   {encodeMLKEM(t, seed[1:], "tag:0"), "without its seed"},
+		"X-Wing with a long seed":    {encodeXWing(t, seed), "is an X-Wing key of 64 bytes, expected its seed of 32"},
 	} {
 		if _, err := wrapping.ParseKey([]byte(c.text)); err == nil || !strings.Contains(err.Error(), c.part) {
 			t.Errorf("%s: found %v, expected %q", name, err, c.part)
@@ -115,7 +127,7 @@ func TestARecipientIsAKeyOrItsCertificate(t *testing.T) {
 		"a public key":  private.Public(),
 		"a certificate": string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})),
 	} {
-		recipient, err := wrapping.NewRecipient(text, true)
+		recipient, err := wrapping.NewRecipient(text, false)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -154,7 +166,7 @@ func TestRecipientsThatNobodyShouldUseAreRefused(t *testing.T) {
 		"a damaged key":         {"-----BEGIN PUBLIC KEY-----\nMAA=\n-----END PUBLIC KEY-----\n", "is damaged"},
 		"a damaged certificate": {"-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n", "is a damaged certificate"},
 	} {
-		if _, err := wrapping.NewRecipient(c.text, true); err == nil || !strings.Contains(err.Error(), c.part) {
+		if _, err := wrapping.NewRecipient(c.text, false); err == nil || !strings.Contains(err.Error(), c.part) {
 			t.Errorf("%s: found %v, expected %q", name, err, c.part)
 		}
 	}
@@ -173,7 +185,7 @@ func TestAnRSAKeyOfAClientThatCannotBeUsedIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		text := string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
-		if _, err := wrapping.NewRecipient(text, true); err == nil || !strings.Contains(err.Error(), "cannot be used") {
+		if _, err := wrapping.NewRecipient(text, false); err == nil || !strings.Contains(err.Error(), "cannot be used") {
 			t.Errorf("%s: found %v, expected an error", name, err)
 		}
 	}
@@ -211,7 +223,7 @@ func FuzzUnwrap(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	keys := []wrapping.Key{parse(f, encode(f, rsaKey)), parse(f, encode(f, newEC(f, elliptic.P256()))), parse(f, encodeMLKEM(f, bytes.Repeat([]byte{7}, 64), "tag:0"))}
+	keys := []wrapping.Key{parse(f, encode(f, rsaKey)), parse(f, encode(f, newEC(f, elliptic.P256()))), parse(f, encodeMLKEM(f, bytes.Repeat([]byte{7}, 64), "tag:0")), parse(f, encodeXWing(f, bytes.Repeat([]byte{7}, 32)))}
 	other := parse(f, encode(f, newEC(f, elliptic.P256()))).Public()
 	f.Add([]byte{}, "")
 	f.Add([]byte{0x30, 0}, other)
@@ -225,7 +237,7 @@ func FuzzUnwrap(f *testing.F) {
 				}
 			}
 		}
-		if recipient, err := wrapping.NewRecipient(ephemeral, true); err == nil {
+		if recipient, err := wrapping.NewRecipient(ephemeral, false); err == nil {
 			if _, err := recipient.Wrap(make([]byte, 32)); err != nil {
 				t.Error(fmt.Errorf("a key that was accepted cannot be used: %w", err))
 			}

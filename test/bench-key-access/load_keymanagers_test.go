@@ -126,7 +126,7 @@ func share(b *testing.B, s *service) *kas.KeyAccess {
 	b.Helper()
 	dataKey := make([]byte, 32)
 	_, _ = rand.Read(dataKey) // never fails
-	recipient, err := wrapping.NewRecipient(s.key.Public(), true)
+	recipient, err := wrapping.NewRecipient(s.key.Public(), false)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -54,7 +54,7 @@ func (c goClient) encrypt(t *testing.T, algorithm ocrypto.KeyType) []byte {
 // types are the types of wrapped keys.
 var types = map[ocrypto.KeyType]string{
 	ocrypto.RSA2048Key: "wrapped", ocrypto.EC256Key: "ec-wrapped", ocrypto.EC384Key: "ec-wrapped", ocrypto.EC521Key: "ec-wrapped",
-	ocrypto.MLKEM768Key: "mlkem-wrapped", ocrypto.MLKEM1024Key: "mlkem-wrapped",
+	ocrypto.MLKEM768Key: "mlkem-wrapped", ocrypto.MLKEM1024Key: "mlkem-wrapped", ocrypto.HybridXWingKey: "hybrid-wrapped",
 }
 
 func (c goClient) decrypt(file []byte, session ocrypto.KeyType) (string, error) {
@@ -102,7 +102,7 @@ func TestOpenTDFsClientsReadEachOthersFiles(t *testing.T) {
 	inGo, inPython := newGoClient(t, url), newPythonClient(t, url)
 	sessions := []ocrypto.KeyType{ocrypto.RSA2048Key, ocrypto.EC256Key, ocrypto.EC384Key, ocrypto.EC521Key, ocrypto.MLKEM768Key, ocrypto.MLKEM1024Key}
 	for algorithm, forPython := range map[ocrypto.KeyType]bool{
-		ocrypto.RSA2048Key: true, ocrypto.EC256Key: true, ocrypto.EC384Key: false, ocrypto.EC521Key: false, ocrypto.MLKEM768Key: false, ocrypto.MLKEM1024Key: false,
+		ocrypto.RSA2048Key: true, ocrypto.EC256Key: true, ocrypto.EC384Key: false, ocrypto.EC521Key: false, ocrypto.MLKEM768Key: false, ocrypto.MLKEM1024Key: false, ocrypto.HybridXWingKey: false,
 	} {
 		t.Run("a file of Go with "+string(algorithm), func(t *testing.T) {
 			file := inGo.encrypt(t, algorithm)
@@ -133,7 +133,7 @@ func TestOpenTDFsClientsReadEachOthersFiles(t *testing.T) {
 // testChangedFiles checks what the SDK says of files whose policy, binding or wrapped key is
 // not what their creator has written.
 func testChangedFiles(t *testing.T, client goClient) {
-	for _, algorithm := range []ocrypto.KeyType{ocrypto.RSA2048Key, ocrypto.EC256Key, ocrypto.MLKEM768Key} {
+	for _, algorithm := range []ocrypto.KeyType{ocrypto.RSA2048Key, ocrypto.EC256Key, ocrypto.MLKEM768Key, ocrypto.HybridXWingKey} {
 		file := client.encrypt(t, algorithm)
 		for name, change := range map[string]func(encryption, access map[string]any){
 			"policy": func(encryption, _ map[string]any) {

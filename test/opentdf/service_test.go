@@ -162,5 +162,11 @@ func writeKeys(t *testing.T) string {
 	}
 	text, err = large.PrivateKeyInPemFormat()
 	write("mlkem-1024", text, err)
+	hybrid, err := ocrypto.NewXWingKeyPair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err = hybrid.PrivateKeyInPemFormat()
+	write("x-wing", text, err)
 	return dir
 }

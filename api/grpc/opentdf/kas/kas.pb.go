@@ -77,7 +77,7 @@ func (x *LegacyPublicKeyRequest) GetAlgorithm() string {
 // PublicKeyRequest asks for a public key.
 type PublicKeyRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Such as rsa:2048, ec:secp256r1 or mlkem:768; the default of the service if empty.
+	// Such as rsa:2048, ec:secp256r1, mlkem:768 or hpqt:xwing; the default of the service if empty.
 	Algorithm string `protobuf:"bytes,1,opt,name=algorithm,proto3" json:"algorithm,omitempty"`
 	// pkcs8 or empty for PEM, jwk for a JSON Web Key.
 	Fmt string `protobuf:"bytes,2,opt,name=fmt,proto3" json:"fmt,omitempty"`
@@ -252,7 +252,7 @@ type KeyAccess struct {
 	EncryptedMetadata string         `protobuf:"bytes,1,opt,name=encrypted_metadata,json=encryptedMetadata,proto3" json:"encrypted_metadata,omitempty"`
 	PolicyBinding     *PolicyBinding `protobuf:"bytes,2,opt,name=policy_binding,json=policyBinding,proto3" json:"policy_binding,omitempty"`
 	Protocol          string         `protobuf:"bytes,3,opt,name=protocol,proto3" json:"protocol,omitempty"`
-	// wrapped, ec-wrapped or mlkem-wrapped.
+	// wrapped, ec-wrapped, mlkem-wrapped or hybrid-wrapped.
 	KeyType    string `protobuf:"bytes,4,opt,name=key_type,json=type,proto3" json:"key_type,omitempty"`
 	KasUrl     string `protobuf:"bytes,5,opt,name=kas_url,json=url,proto3" json:"kas_url,omitempty"`
 	Kid        string `protobuf:"bytes,6,opt,name=kid,proto3" json:"kid,omitempty"`

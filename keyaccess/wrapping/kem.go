@@ -12,14 +12,15 @@ import (
 	"errors"
 )
 
-// The object identifiers of ML-KEM: RFC 9935, section 3.
+// The object identifiers of ML-KEM (RFC 9935, section 3) and X-Wing (draft-connolly-cfrg-xwing-kem-10, section 5.8).
 var (
 	oidMLKEM768  = asn1.ObjectIdentifier{2, 16, 840, 1, 101, 3, 4, 4, 2}
 	oidMLKEM1024 = asn1.ObjectIdentifier{2, 16, 840, 1, 101, 3, 4, 4, 3}
+	oidXWing     = asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 62253, 25722}
 )
 
-// envelope is a data key of the type MLKEM: a ciphertext of ML-KEM, and the data key encrypted
-// with AES-256-GCM under the shared key, with the nonce in front.
+// envelope is a data key of the type MLKEM or Hybrid: a ciphertext of the key encapsulation, and the data key encrypted with
+// AES-256-GCM, with the nonce in front.
 type envelope struct {
 	Encapsulated []byte `asn1:"tag:0"`
 	Sealed       []byte `asn1:"tag:1"`
@@ -33,9 +34,9 @@ func parseEnvelope(der []byte) (envelope, error) {
 	return e, nil
 }
 
-// parseMLKEMKey reads a private key of ML-KEM in PKCS #8 (RFC 9935, section 6). It returns nil
-// without an error for anything else. The key must have its seed.
-func parseMLKEMKey(text []byte) (Key, error) {
+// parseKEMKey reads a private key of ML-KEM (RFC 9935, section 6) or X-Wing in PKCS #8. It returns nil without an error for anything
+// else. The key must have its seed.
+func parseKEMKey(text []byte) (Key, error) {
 	block, _ := pem.Decode(text)
 	if block == nil || block.Type != "PRIVATE KEY" {
 		return nil, nil
@@ -50,9 +51,12 @@ func parseMLKEMKey(text []byte) (Key, error) {
 	if rest, err := asn1.Unmarshal(block.Bytes, &info); err != nil || len(rest) != 0 {
 		return nil, nil
 	}
-	algorithm := mlkemAlgorithm(info.Algorithm.Algorithm)
-	if algorithm == "" {
+	algorithm := kemAlgorithm(info.Algorithm.Algorithm)
+	switch algorithm {
+	case "":
 		return nil, nil
+	case XWing:
+		return newXWingKey(info.PrivateKey)
 	}
 	seed := mlkemSeed(info.PrivateKey)
 	defer clear(seed)
@@ -69,14 +73,14 @@ func parseMLKEMKey(text []byte) (Key, error) {
 	if err != nil {
 		return nil, errors.New("is a damaged ML-KEM key")
 	}
-	public, err := mlkemPublicPEM(info.Algorithm.Algorithm, key.Encapsulator().Bytes())
+	public, err := kemPublicPEM(info.Algorithm.Algorithm, key.Encapsulator().Bytes())
 	if err != nil {
 		return nil, err
 	}
-	return &mlkemKey{key: key, algorithm: algorithm, public: public}, nil
+	return &kemKey{key: key, algorithm: algorithm, public: public}, nil
 }
 
-// mlkemSeed returns the seed of a private key, in one of the two forms that have it: the seed
+// mlkemSeed returns the seed of a private key of ML-KEM, in one of the two forms that have it: the seed
 // alone, or the seed and the expanded key (RFC 9935, section 6). Else it returns nil.
 func mlkemSeed(der []byte) []byte {
 	var seed []byte
@@ -91,12 +95,14 @@ func mlkemSeed(der []byte) []byte {
 	return nil
 }
 
-func mlkemAlgorithm(oid asn1.ObjectIdentifier) Algorithm {
+func kemAlgorithm(oid asn1.ObjectIdentifier) Algorithm {
 	switch {
 	case oid.Equal(oidMLKEM768):
 		return MLKEM768
 	case oid.Equal(oidMLKEM1024):
 		return MLKEM1024
+	case oid.Equal(oidXWing):
+		return XWing
 	default:
 		return ""
 	}
@@ -108,7 +114,7 @@ type publicInfo struct {
 	PublicKey asn1.BitString
 }
 
-func mlkemPublicPEM(oid asn1.ObjectIdentifier, key []byte) (string, error) {
+func kemPublicPEM(oid asn1.ObjectIdentifier, key []byte) (string, error) {
 	der, err := asn1.Marshal(publicInfo{Algorithm: pkix.AlgorithmIdentifier{Algorithm: oid}, PublicKey: asn1.BitString{Bytes: key, BitLength: 8 * len(key)}})
 	if err != nil {
 		return "", err
@@ -116,13 +122,13 @@ func mlkemPublicPEM(oid asn1.ObjectIdentifier, key []byte) (string, error) {
 	return encodePublic(der), nil
 }
 
-// parseMLKEMPublic reads a public key of ML-KEM, or returns nil.
-func parseMLKEMPublic(der []byte) crypto.Encapsulator {
+// parseKEMPublic reads a public key of ML-KEM or X-Wing, or returns nil.
+func parseKEMPublic(der []byte) any {
 	var info publicInfo
 	if rest, err := asn1.Unmarshal(der, &info); err != nil || len(rest) != 0 || info.PublicKey.BitLength%8 != 0 {
 		return nil
 	}
-	switch mlkemAlgorithm(info.Algorithm.Algorithm) {
+	switch kemAlgorithm(info.Algorithm.Algorithm) {
 	case MLKEM768:
 		if key, err := mlkem.NewEncapsulationKey768(info.PublicKey.Bytes); err == nil {
 			return key
@@ -131,27 +137,33 @@ func parseMLKEMPublic(der []byte) crypto.Encapsulator {
 		if key, err := mlkem.NewEncapsulationKey1024(info.PublicKey.Bytes); err == nil {
 			return key
 		}
+	case XWing:
+		if key, err := newXWingPublic(info.PublicKey.Bytes); err == nil {
+			return key
+		}
 	}
 	return nil
 }
 
-// mlkemKey unwraps with ML-KEM and AES-256-GCM.
-type mlkemKey struct {
-	key       crypto.Decapsulator
+// kemKey unwraps with a key encapsulation and AES-256-GCM.
+type kemKey struct {
+	key interface {
+		Decapsulate(ciphertext []byte) ([]byte, error)
+	}
 	algorithm Algorithm
 	public    string
 }
 
 // Algorithm implements Key.
-func (k *mlkemKey) Algorithm() Algorithm { return k.algorithm }
+func (k *kemKey) Algorithm() Algorithm { return k.algorithm }
 
 // Public implements Key.
-func (k *mlkemKey) Public() string { return k.public }
+func (k *kemKey) Public() string { return k.public }
 
-// Unwrap implements Key. A ciphertext of ML-KEM for another key gives a random key, so that the
+// Unwrap implements Key. A ciphertext for another key gives a random key, so that the
 // authentication of AES-GCM refuses it (FIPS 203, section 6.3).
-func (k *mlkemKey) Unwrap(_ context.Context, wrapped Wrapped) ([]byte, error) {
-	if wrapped.Type != MLKEM {
+func (k *kemKey) Unwrap(_ context.Context, wrapped Wrapped) ([]byte, error) {
+	if wrapped.Type != k.algorithm.Type() {
 		return nil, errType
 	}
 	envelope, err := parseEnvelope(wrapped.Key)
@@ -161,6 +173,9 @@ func (k *mlkemKey) Unwrap(_ context.Context, wrapped Wrapped) ([]byte, error) {
 	key, err := k.key.Decapsulate(envelope.Encapsulated)
 	if err != nil {
 		return nil, err
+	}
+	if k.algorithm == XWing {
+		return openShared(key, envelope.Sealed)
 	}
 	defer clear(key)
 	return open(key, envelope.Sealed)
