@@ -163,6 +163,7 @@ func TestRecipientsThatNobodyShouldUseAreRefused(t *testing.T) {
 		"RSA of 1024 bits":      {spki(&small.PublicKey), "is an RSA key of 1024 bits, expected 2048 to 4096"},
 		"P-224":                 {spki(newEC(t, elliptic.P224()).Public()), "is on another curve"},
 		"a key for signatures":  {spki(public), "is on another curve or of another algorithm"},
+		"X-Wing of low order":   {xwingOfLowOrder(t), "is damaged or of an unknown algorithm"},
 		"a damaged key":         {"-----BEGIN PUBLIC KEY-----\nMAA=\n-----END PUBLIC KEY-----\n", "is damaged"},
 		"a damaged certificate": {"-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n", "is a damaged certificate"},
 	} {
@@ -170,6 +171,14 @@ func TestRecipientsThatNobodyShouldUseAreRefused(t *testing.T) {
 			t.Errorf("%s: found %v, expected %q", name, err, c.part)
 		}
 	}
+}
+
+// xwingOfLowOrder returns a public key of X-Wing whose part on X25519 gives everybody the same secret.
+func xwingOfLowOrder(t *testing.T) string {
+	t.Helper()
+	block, _ := pem.Decode([]byte(parse(t, encodeXWing(t, make([]byte, 32))).Public()))
+	clear(block.Bytes[len(block.Bytes)-32:])
+	return string(pem.EncodeToMemory(block))
 }
 
 func TestAnRSAKeyOfAClientThatCannotBeUsedIsRefused(t *testing.T) {

@@ -97,7 +97,12 @@ func newXWingPublic(text []byte) (*xwingPublic, error) {
 		return nil, err
 	}
 	classic, err := ecdh.X25519().NewPublicKey(text[mlkem.EncapsulationKeySize768:])
-	return &xwingPublic{pq, classic}, err
+	if err != nil {
+		return nil, err
+	}
+	key := &xwingPublic{pq, classic}
+	_, _, err = key.encapsulate() // nothing else finds a point of low order before a data key is there
+	return key, err
 }
 
 // encapsulate returns a new shared secret and its ciphertext.
