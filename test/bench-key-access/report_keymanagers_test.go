@@ -220,10 +220,10 @@ func (r *results) explainSeveral(text *strings.Builder) {
 	}
 	shared := func(found *run) float64 { return atOnce * found.cpu / float64(runtime.NumCPU()) }
 	fmt.Fprintf(text, `A request to several services ends with the slowest of them. One at a time, a tenth of the requests waits for key managers, so the p95 is the time in the middle of theirs. Of one, two and three times between 50 and 70 ms, the
-longest is %.1f, %.1f and %.1f ms in the middle: chance alone makes two services %.1f ms slower than one, and three %.1f ms. With 10 at a time, the processors count as well: a request to %d services took %.1f ms of them in the services, and one to a service
-%.1f ms, and 10 requests share %d processors. So the mean of all requests is at least %.0f ms there, and %.0f ms here. Services on machines of their own do not wait for each other's processors.
+longest is %.1f, %.1f and %.1f ms in the middle: chance alone makes two services %.1f ms slower than one, and three %.1f ms. With 10 at a time, the processors count as well. A request to %d services took %.1f ms of them in the services, and one to a service
+%.1f ms; 10 requests share %d processors. So the mean of all requests cannot be less than %.0f ms with %d services, and %.0f ms with one. Services on machines of their own do not wait for each other's processors.
 
-`, longestOf(1), longestOf(2), longestOf(3), longestOf(2)-longestOf(1), longestOf(3)-longestOf(1), mostServices, most.cpu, one.cpu, runtime.NumCPU(), shared(most), shared(one))
+`, longestOf(1), longestOf(2), longestOf(3), longestOf(2)-longestOf(1), longestOf(3)-longestOf(1), mostServices, most.cpu, one.cpu, runtime.NumCPU(), shared(most), mostServices, shared(one))
 }
 
 // longestOf returns the median of the longest of n times of the proxy, in milliseconds.
