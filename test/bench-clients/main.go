@@ -44,8 +44,8 @@ func readOptions(args, clients []string) (options, error) {
 	var o options
 	set := flag.NewFlagSet("bench-clients", flag.ContinueOnError)
 	set.StringVar(&o.report, "report", "", "Markdown `file` to write; standard output if empty")
-	set.IntVar(&o.rounds, "rounds", 5, "how `often` everything is measured")
-	set.DurationVar(&o.duration, "duration", time.Second, "how `long` each measurement takes, 1m at most")
+	set.IntVar(&o.rounds, "rounds", 11, "how `often` everything is measured")
+	set.DurationVar(&o.duration, "duration", 300*time.Millisecond, "how `long` each measurement takes, 1m at most")
 	only := set.String("only", "", "`names` of clients with commas between them; all if empty")
 	if err := set.Parse(args); err != nil {
 		return o, err
@@ -101,15 +101,15 @@ func run(ctx context.Context, args []string) (err error) {
 		}
 	}
 	for round := range o.rounds + 1 {
-		found := r.found
+		found, duration := r.found, r.options.duration
 		if round == 0 {
-			found = map[place][]clientload.Measured{} // machines of Java and JavaScript compile what they run often
+			found, duration = map[place][]clientload.Measured{}, max(duration, firstRound)
 			fmt.Fprintln(os.Stderr, "a round that does not count")
 		} else {
 			fmt.Fprintf(os.Stderr, "round %d of %d\n", round, o.rounds)
 		}
 		for _, i := range rand.Perm(len(o.clients)) {
-			if err := r.round(o.clients[i], programs[o.clients[i]], found); err != nil {
+			if err := r.round(o.clients[i], programs[o.clients[i]], duration, found); err != nil {
 				return fmt.Errorf("%s: %w", o.clients[i], err)
 			}
 		}
@@ -122,6 +122,10 @@ func run(ctx context.Context, args []string) (err error) {
 	}
 	return os.WriteFile(o.report, []byte(text), 0o644) //nolint:gosec // for everybody to read
 }
+
+// firstRound is how long a measurement of the first round takes at least, which does not count: the machines of Java and
+// JavaScript compile what they run often.
+const firstRound = time.Second
 
 // callers are the numbers of callers that are measured.
 var callers = []int{1, 16, 64}
@@ -136,12 +140,12 @@ var ways = map[string][]string{
 var operations = []string{clientload.HashData, clientload.Health}
 
 // round measures a client once, its ways in random order, and adds to what was found.
-func (r *results) round(name string, p *clientload.Program, to map[place][]clientload.Measured) error {
+func (r *results) round(name string, p *clientload.Program, duration time.Duration, to map[place][]clientload.Measured) error {
 	for _, operation := range operations {
 		for _, n := range callers {
 			for _, i := range rand.Perm(len(ways[operation])) {
 				at := place{name, ways[operation][i], operation, n}
-				load := clientload.Load{Way: at.way, Operation: at.operation, Callers: at.callers, Millis: r.options.duration.Milliseconds()}
+				load := clientload.Load{Way: at.way, Operation: at.operation, Callers: at.callers, Millis: duration.Milliseconds()}
 				// A program connects at its first call.
 				warm := load
 				warm.Millis /= 2

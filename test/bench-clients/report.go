@@ -41,7 +41,8 @@ Python's asyncio. A caller begins its next call when it has its reply. The calls
 * **Exchange**: our client with its defaults: all calls are on [one stream](../operations/streams.md#exchange-many-calls-on-one-stream). Health is always a unary call.
 
 One program after the other is measured, its ways in another order in each round, and all of them share the processors of the machine with the broker. Each
-measurement comes after a warm-up of half its time, and the first round of all does not count: virtual machines compile in it what they run.
+measurement comes after a warm-up of half its time, and the first round of all does not count: virtual machines compile in it what they run. Rounds are short and many,
+because other work on the machine changes from second to second.
 
 Figures are the median of the rounds with the quartiles. A ratio is made for each round from measurements that followed each other. Where calls failed, there are no figures.
 
