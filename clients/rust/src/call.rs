@@ -101,7 +101,7 @@ impl<O: Operation> Call<O> {
                     return O::answered(result).ok_or_else(|| lacking("result of the operation"));
                 }
             }
-            inner.transport.unary(O::PATH, request.clone(), limits.left()).await
+            inner.transport.unary(O::PATH, request.encode_to_vec(), limits.left()).await
         };
         let reply = retry::tries(limits, attempt).await.map_err(|f| f.into_error(O::NAME, &profile))?;
         O::read(reply, &client).map_err(|what| lacking(what).into_error(O::NAME, &profile))

@@ -96,7 +96,7 @@ impl Client {
         let inner = &self.inner;
         let check = || async {
             let reply: health::CheckResponse =
-                inner.transport.unary("/grpc.health.v1.Health/Check", health::CheckRequest {}, limits.left()).await?;
+                inner.transport.unary("/grpc.health.v1.Health/Check", Vec::new(), limits.left()).await?;
             Ok(match reply.status {
                 1 => Health::Serving,
                 2 => Health::NotServing,

@@ -19,6 +19,7 @@ mod client;
 mod error;
 mod exchange;
 mod operations;
+mod raw;
 mod results;
 mod retry;
 mod sessions;

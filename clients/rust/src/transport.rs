@@ -20,9 +20,11 @@ use tonic::{
     client::Grpc,
     transport::{Channel, Endpoint, Uri},
 };
-use tonic_prost::ProstCodec;
 
-use crate::error::{Code, Failure};
+use crate::{
+    error::{Code, Failure},
+    raw::Raw,
+};
 
 /// The size of windows in bytes.
 const WINDOW: u32 = 1 << 20;
@@ -78,20 +80,22 @@ impl Transport {
     }
 
     /// Makes a unary call once.
-    pub async fn unary<Q, A>(&self, path: &'static str, request: Q, left: Option<Duration>) -> Result<A, Failure>
-    where
-        Q: Message + Send + Sync + 'static,
-        A: Message + Default + Send + Sync + 'static,
-    {
+    pub async fn unary<A: Message + Default>(
+        &self,
+        path: &'static str,
+        request: Vec<u8>,
+        left: Option<Duration>,
+    ) -> Result<A, Failure> {
         let mut grpc = self.grpc();
         grpc.ready().await.map_err(|error| self.unreachable(&error))?;
+        let codec = Raw { request_size: request.len() };
         let mut request = tonic::Request::new(request);
         if let Some(left) = left {
             request.set_timeout(left);
         }
-        let codec = ProstCodec::<Q, A>::default();
         match grpc.unary(request, PathAndQuery::from_static(path), codec).await {
-            Ok(response) => Ok(response.into_inner()),
+            Ok(reply) => A::decode(reply.into_inner())
+                .map_err(|error| Failure::new(Code::Internal, format!("the reply cannot be read: {error}"))),
             Err(status) => Err(self.failure(&status)),
         }
     }

@@ -20,11 +20,8 @@ pub mod v1 {
     include!("cryptobroker.v1.rs");
 }
 
-/// The messages of grpc.health.v1.
+/// The reply of grpc.health.v1, whose request is empty.
 pub mod health {
-    #[derive(Clone, PartialEq, prost::Message)]
-    pub struct CheckRequest {}
-
     #[derive(Clone, PartialEq, prost::Message)]
     pub struct CheckResponse {
         #[prost(int32, tag = "1")]
