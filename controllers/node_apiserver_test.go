@@ -48,7 +48,7 @@ type pod struct {
 	// partial is true when it leaves profiles of each set out.
 	partial bool
 	asked   int
-	// trust is what it demands of a set; nil where it takes any.
+	// trust is what it demands of a set; nil if it takes any.
 	trust *signed.Trust
 	// failing is true when all calls with a new profile fail.
 	failing bool

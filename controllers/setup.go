@@ -45,10 +45,10 @@ type Options struct {
 	// Ask asks a broker what it serves.
 	Ask func(context.Context, netip.AddrPort) (confirm.Answer, error)
 	// AskGateway asks a key gateway for the state of the key providers, and a key access
-	// service for that of its policies and peers.
+	// service for the state of its policies and peers.
 	AskGateway keyproviders.Ask
-	// Outdated reports whether a pod's broker is another than a new pod would get;
-	// nil where that is not known.
+	// Outdated reports whether a pod's broker is another than a new pod would get.
+	// It is nil if that is not known.
 	Outdated func(*corev1.Pod) bool
 	// MinimumStrength is the least strength in bits that a profile must have to be
 	// served, 0 for none.

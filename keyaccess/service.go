@@ -64,14 +64,14 @@ type Options struct {
 	Rates *limit.Rates
 	// Shedder limits the requests for data keys that are worked on at one time. It is nil without a limit.
 	Shedder *limit.Shedder
-	// Peers are the services that have the data keys of objects with their URL. It is nil without any.
+	// Peers are the services that have the data keys of objects with their URL. It is nil if there are none.
 	Peers *federation.Peers
 	// PeerShedder limits the requests of peers that are worked on at one time. It is nil without a limit. It is not Shedder:
 	// requests of clients wait for peers, and two services could wait for each other's places.
 	PeerShedder *limit.Shedder
 	// DataKeys keeps data keys that key managers have unwrapped. It is nil if each is unwrapped again.
 	DataKeys *cache.Cache
-	// Providers counts changes of the key providers. It may be nil without any.
+	// Providers counts changes of the key providers. It may be nil if there are none.
 	Providers func() uint64
 	// FIPS turns off what FIPS 140-3 does not approve: RSA, which OpenTDF's clients use with SHA-1 only, and X-Wing, which has X25519.
 	FIPS bool

@@ -42,7 +42,7 @@ type podInjector struct {
 	template injection.Template
 	// operatorNamespace is the operator's own; its pods never get a broker.
 	operatorNamespace string
-	// audit gets a record of each pod, nil for nowhere.
+	// audit gets a record of each pod. It is nil if there are no audit records.
 	audit *audit.Log
 }
 

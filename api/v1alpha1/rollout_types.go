@@ -28,9 +28,9 @@ type Rollout struct {
 // RolloutStep is a part of the pods, and how long it stays so.
 // +kubebuilder:validation:XValidation:rule="has(self.setWeight) || has(self.namespaceSelector)",message="a step has setWeight, namespaceSelector or both"
 type RolloutStep struct {
-	// setWeight is the percentage of the pods that get the new profile, of those
-	// outside of selected namespaces. If it is absent, it is that of the step
-	// before.
+	// setWeight is the percentage of the pods outside of selected namespaces that
+	// get the new profile. If it is absent, the percentage of the step before
+	// holds.
 	// Example: 10.
 	// +optional
 	// +kubebuilder:validation:Minimum=0

@@ -17,7 +17,7 @@ type Digest uint8
 
 // The digests of FIPS 180-4 (SHA-1 and SHA-2) and FIPS 202 (SHA-3 and SHAKE).
 //
-//nolint:revive // the names are those of the constants of Go's package crypto
+//nolint:revive // the constants of Go's package crypto have the same names
 const (
 	SHA1 Digest = iota + 1
 	SHA256

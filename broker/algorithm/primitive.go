@@ -11,7 +11,7 @@ import (
 
 // Primitive is what algorithms are made of, at one size: a digest, a block cipher, or a kind of
 // keys. "rsa-with-sha-256" with a key of 2048 bits has the primitives "rsa-2048" and "sha-256".
-// What standards say of the time after quantum computers, they say of primitives.
+// Standards for the time after quantum computers speak about primitives.
 type Primitive struct {
 	// Name is in lower case, such as "sha-1", "rsa-2048", "p-256" or "ml-dsa-44". It is the
 	// Family if the size is not known.

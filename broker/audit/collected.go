@@ -37,7 +37,7 @@ type collectedLine struct {
 
 // Read reads the lines of a file. Each line is a line of an audit log, or a request of OTLP in JSON whose
 // log records have such lines as their bodies. The error is a *DamageError if a line was changed so that
-// it is no line of an audit log any more.
+// it is not a line of an audit log any more.
 func (c *Collected) Read(file string, text io.Reader) error {
 	reader := bufio.NewReaderSize(text, maxLine)
 	for number := 1; ; number++ {
@@ -91,7 +91,7 @@ func (c *Collected) take(file string, number int, text []byte) error {
 	}
 	var request exported
 	if err := json.Unmarshal(text, &request); err != nil {
-		return &DamageError{file, number, fmt.Sprintf("is no request of OTLP in JSON: %v", err)}
+		return &DamageError{file, number, fmt.Sprintf("is not a request of OTLP in JSON: %v", err)}
 	}
 	for _, resource := range request.ResourceLogs {
 		for _, scope := range resource.ScopeLogs {
@@ -156,7 +156,7 @@ func (c *Collected) Verify(v *Verifier) error {
 		v.chain = nil
 	}
 	if copies > 0 {
-		v.note("%d lines are copies of other lines, which is no damage: a line that was not acknowledged in time is sent again", copies)
+		v.note("%d lines are copies of other lines, which is not damage: a line that was not acknowledged in time is sent again", copies)
 	}
 	return nil
 }

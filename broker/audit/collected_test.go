@@ -75,7 +75,7 @@ func TestDamageOfCollectedLinesIsFound(t *testing.T) {
 			return append(l, chain...)
 		}, "lines are missing"},
 		"a record was made to look like another log": {func(l []string) []string { l[2] = `{"msg":"hello"}` + "\n"; return l }, "lines are missing"},
-		"a record was cut":                           {func(l []string) []string { l[2] = l[2][:len(l[2])-9] + "\n"; return l }, "is no line of an audit log"},
+		"a record was cut":                           {func(l []string) []string { l[2] = l[2][:len(l[2])-9] + "\n"; return l }, "is not a line of an audit log"},
 		"the signature was changed": {func(l []string) []string {
 			l[6] = strings.Replace(l[6], `"signature":"`, `"signature":"AAAA`, 1)
 			return l
@@ -111,7 +111,7 @@ func chainOf(t *testing.T, line string) string {
 }
 
 func TestALineOfACollectorThatIsNoRequestIsDamage(t *testing.T) {
-	if _, err := collected(`{"resourceLogs":[{"scopeLogs":` + "\n"); err == nil || !strings.Contains(err.Error(), "line 1 of collected is no request of OTLP in JSON") {
+	if _, err := collected(`{"resourceLogs":[{"scopeLogs":` + "\n"); err == nil || !strings.Contains(err.Error(), "line 1 of collected is not a request of OTLP in JSON") {
 		t.Errorf("the error is %v, expected the line", err)
 	}
 }

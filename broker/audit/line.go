@@ -27,7 +27,7 @@ type line struct {
 	}
 }
 
-var errNoLine = errors.New("is no line of an audit log")
+var errNoLine = errors.New("is not a line of an audit log")
 
 // parseLine reads a line without its line feed.
 func parseLine(text []byte) (*line, error) {

@@ -103,7 +103,7 @@ func (f *File) open() error {
 	}
 	info, err := file.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("the audit file %s is no regular file", f.path)
+		err = fmt.Errorf("the audit file %s is not a regular file", f.path)
 	}
 	if err != nil {
 		return errors.Join(err, file.Close())

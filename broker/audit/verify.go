@@ -106,7 +106,7 @@ func (v *Verifier) line(text []byte) error {
 		return nil
 	}
 	if v.torn != "" && l.fields.Event != "start" && l.fields.Event != "lost" {
-		return v.damaged("goes on after %s, which is no whole line", v.torn)
+		return v.damaged("goes on after %s, which is not a whole line", v.torn)
 	}
 	switch l.fields.Event {
 	case "start":
@@ -207,7 +207,7 @@ func (v *Verifier) advance(l *line) error {
 func (v *Verifier) learn(text string) error {
 	der, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
-		return v.damaged("has a public key that is no base64")
+		return v.damaged("has a public key that is not base64")
 	}
 	key, err := x509.ParsePKIXPublicKey(der)
 	if err == nil {
@@ -244,7 +244,7 @@ func (v *Verifier) leave() {
 
 func (v *Verifier) noteTorn() {
 	if v.torn != "" {
-		v.note("%s is no whole line: the broker could not write it to its end", v.torn)
+		v.note("%s is not a whole line: the broker could not write it to its end", v.torn)
 		v.torn = ""
 	}
 }

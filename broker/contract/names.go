@@ -58,7 +58,7 @@ const (
 )
 
 // IsExcluded reports whether a namespace never gets brokers or profiles. more are excluded
-// namespaces besides those of Kubernetes, such as the operator's own namespace.
+// namespaces besides the ones of Kubernetes, such as the operator's own namespace.
 func IsExcluded(namespace string, more ...string) bool {
 	if namespace == SystemNamespace || namespace == NodeLeaseNamespace {
 		return true

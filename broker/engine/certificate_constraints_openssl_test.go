@@ -67,7 +67,7 @@ func requestFor(t *testing.T, names []testName) []byte {
 // host is its second group.
 var authorityOfURI = regexp.MustCompile(`^[a-z]+://([^/?#@]*@)?(\[[^]]*\]|[^/?#:@]*)(:[0-9]*)?([/?#].*)?$`)
 
-// refusedByRFC5280 says why names are refused that OpenSSL may accept; empty where
+// refusedByRFC5280 says why names are refused that OpenSSL may accept; empty if
 // nothing but its verdict counts.
 func refusedByRFC5280(permitted, excluded []testName, names []testName) string {
 	restricted := func(kind string) bool { return hasKind(permitted, kind) || hasKind(excluded, kind) }

@@ -98,7 +98,7 @@ func TestAnIssuerCertifiesNoNameThatItsCertificateDoesNotAllow(t *testing.T) {
 		constrain func(*x509.Certificate)
 		request   func(*x509.CertificateRequest)
 		subject   string
-		want      string // empty where it is signed
+		want      string // empty if it is signed
 	}{
 		"a DNS name within":                 {constrain: dns("example.com"), request: named("app.example.com", "example.com")},
 		"a DNS name outside":                {constrain: dns("example.com"), request: named("app.example.com", "app.example.org"), want: asks + `the DNS name "app.example.org" is not permitted by any constraint`},

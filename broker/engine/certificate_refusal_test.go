@@ -240,7 +240,7 @@ func TestDistributionPointsAreThoseThatTheProfileAllows(t *testing.T) {
 	for sentence, c := range map[string]struct {
 		line   string
 		points []string
-		want   string // empty where they are in the certificate
+		want   string // empty if they are in the certificate
 	}{
 		"any where the profile has no rule":        {"", []string{"http://evil.example.net/ca.crl"}, ""},
 		"any by the rule any":                      {"CRLDistributionPoints: {Rule: any}", []string{"http://evil.example.net/ca.crl"}, ""},

@@ -41,7 +41,7 @@ func TestACommonNameByPatterns(t *testing.T) {
 		name string
 		tag  int    // of its type, UTF8String where 0
 		host string // that OpenSSL accepts the certificate for, if any
-		want string // what verifiers take it for; empty where it is certified
+		want string // what verifiers take it for; empty if it is certified
 	}{
 		"that matches":                              {name: "web.shop.example.com", host: "web.shop.example.com"},
 		"that matches in capitals":                  {name: "WEB.shop.Example.com", host: "web.shop.example.com"},
@@ -122,7 +122,7 @@ func TestASubjectIsRefusedByPatternsThatHas(t *testing.T) {
 	for sentence, c := range map[string]struct {
 		names   []testName
 		subject string
-		want    string // empty where it is certified
+		want    string // empty if it is certified
 	}{
 		"nothing else beside a name that matches": {names: []testName{commonName("Jane Doe"), mail(asn1.TagIA5String, "ops@example.com"), dns}},
 		"another host beside a name that matches": {names: []testName{commonName("www.bank.com"), dns}, want: bank},

@@ -26,7 +26,7 @@ var signatureCases = map[string]struct {
 	keys  string
 	name  string
 	// openssl are the options with which OpenSSL signs and verifies the same,
-	// nil where it cannot.
+	// nil if it cannot.
 	openssl []string
 }{
 	"RSA with SHA-256":                  {[]string{"SignAlg: rsa", "HashAlg: sha-256"}, "rsa-2048", "rsa-with-sha-256", []string{"-digest", "sha256"}},

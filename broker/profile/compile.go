@@ -61,11 +61,11 @@ type Compiled struct {
 // Name is the profile's name.
 func (c *Compiled) Name() string { return c.name }
 
-// Deprecation announces the end of the profile, nil where none is announced. The
+// Deprecation announces the end of the profile, nil if none is announced. The
 // caller must not change it.
 func (c *Compiled) Deprecation() *Deprecation { return c.deprecation }
 
-// Callers restricts who may use the profile, nil where everybody may.
+// Callers restricts who may use the profile, nil if everybody may.
 func (c *Compiled) Callers() *CallerPolicy { return c.callers }
 
 // Audit says which calls are recorded.
@@ -77,7 +77,7 @@ type CompileOption func(*compileOptions)
 type compileOptions struct {
 	requireFIPS bool
 	instance    string
-	manager     *KMS // of the profile at hand, nil where it has none
+	manager     *KMS // of the profile at hand, nil if it has none
 }
 
 // RequireFIPS is for brokers that serve nothing but what FIPS 140-3 approves:
@@ -91,7 +91,7 @@ func RequireFIPS() CompileOption {
 // profiles ready for requests. All problems are reported at once.
 //
 // A problem inside a profile takes that profile out of the set and no other;
-// profiles that share a name are all out. The set is nil where nothing of the
+// profiles that share a name are all out. The set is nil if nothing of the
 // file can be used: no YAML, a problem at its root, or profiles of which none
 // is valid. A file whose list of profiles is empty on purpose is an empty set.
 func Compile(file string, data []byte, options ...CompileOption) (*Set, Problems) {

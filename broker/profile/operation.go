@@ -44,15 +44,9 @@ func (o Operation) String() string { return operations[o].Name }
 // Row returns the row of the operation in the table of operations.
 func (o Operation) Row() OperationRow { return operations[o] }
 
-// Opens reports whether the operation decrypts or unwraps, so that a key pair which only signs is of
-// no use for it.
-func (o Operation) Opens() bool {
-	switch o {
-	case OpDecryptData, OpDecryptStream, OpUnwrapKey, OpRewrapKey:
-		return true
-	}
-	return false
-}
+// Opens reports whether the operation decrypts or unwraps with a key. A key pair that only signs cannot
+// do that.
+func (o Operation) Opens() bool { return o.Row().KeyTasks.Has(DecryptWithKey | UnwrapWithKey) }
 
 // FindOperation returns the operation with this exact name.
 func FindOperation(name string) (Operation, bool) {
@@ -71,7 +65,7 @@ type API struct {
 	Session         *Session         `yaml:"Session,omitempty"`
 }
 
-// policies has the policy of each section, nil where the profile does not have the section.
+// policies has the policy of each section, nil if the profile does not have the section.
 type policies struct {
 	hash        *HashPolicy
 	certificate *CertificatePolicy
@@ -106,7 +100,7 @@ type judgement struct {
 	algorithm string
 	// parts are all that the strength rests on, at least one.
 	parts []Strength
-	// objection says why FIPS 140-3 does not approve the operation, empty where it
+	// objection says why FIPS 140-3 does not approve the operation, empty if it
 	// does.
 	objection string
 }
@@ -142,7 +136,7 @@ type SectionRow struct {
 	// call of these operations for what the request, the profile or a key is. They have
 	// the order of the table on the page of the operations in docs/operations.
 	Refusals []string
-	// of returns the section of a profile, nil where it has none.
+	// of returns the section of a profile, nil if it has none.
 	of func(*API) section
 	// policy returns the compiled section of a profile that has it.
 	policy func(*Compiled) policy
@@ -235,7 +229,7 @@ func sectionOf[S any, P interface {
 }
 
 // Section is the field of a profile that offers an operation, such as
-// "API.EncryptData" for DecryptData; empty where there is no such operation.
+// "API.EncryptData" for DecryptData; empty if there is no such operation.
 func Section(operation string) string {
 	op, known := FindOperation(operation)
 	if !known {
@@ -263,9 +257,9 @@ func (c *Compiled) Keys(op Operation) (keys *KeyPolicy, offered bool) {
 
 // FormatVersion returns the oldest version of the profile format that can express
 // the profile. A broker that reads only older versions would overlook a field
-// that restricts, so the profile must not be rendered for it. A field that comes
-// to version 1 does not make another: brokers that read that version refuse a
-// profile with a field that they do not know, and that profile alone.
+// that restricts, so the profile must not be rendered for it. A new field needs no
+// version after version 1: brokers that read version 1 refuse a profile with a field
+// that they do not know, and only that profile.
 func (p *Profile) FormatVersion() int {
 	newest := algorithm.Format0
 	switch {
@@ -282,7 +276,7 @@ func (p *Profile) FormatVersion() int {
 	return newest.Version()
 }
 
-// formatOf is Format1 where a field is used that came with it.
+// formatOf is Format1 if a field is used that came with it.
 func formatOf(used bool) algorithm.Format {
 	if used {
 		return algorithm.Format1

@@ -39,7 +39,7 @@ type SignCertificate struct {
 	ExtendedKeyUsage []string          `yaml:"ExtendedKeyUsage,omitempty"`
 	BasicConstraints *BasicConstraints `yaml:"BasicConstraints,omitempty"`
 	SubjectAltNames  *SubjectAltNames  `yaml:"SubjectAltNames,omitempty"`
-	// CRLDistributionPoints restricts those of requests; absent, as with the rule
+	// CRLDistributionPoints restricts the distribution points of requests. Absent, it is as with the rule
 	// "any".
 	CRLDistributionPoints *CRLDistributionPoints `yaml:"CRLDistributionPoints,omitempty"`
 	// AllowSHA1Requests accepts certificate requests that are signed with SHA-1.
@@ -160,14 +160,14 @@ func (s *SignCertificate) compile(c *Compiled, o compileOptions) {
 	c.certificate = p
 }
 
-// Certificate is the policy of SignCertificate, nil where the profile does not
+// Certificate is the policy of SignCertificate, nil if the profile does not
 // offer it.
 func (c *Compiled) Certificate() *CertificatePolicy { return c.certificate }
 
 // signature is how the issuer signs.
 func (s *SignCertificate) signature() algorithm.Certificate {
 	sign := validated(algorithm.FindSignature(s.SignAlg))
-	digest, _ := algorithm.FindDigest(s.HashAlg) // none where the algorithm fixes its own
+	digest, _ := algorithm.FindDigest(s.HashAlg) // none if the algorithm fixes its own
 	return validated(sign.Certificate(digest))
 }
 
@@ -197,7 +197,7 @@ func (s *SignCertificate) judge() []judgement {
 }
 
 // subjectObjection says why FIPS 140-3 does not approve the keys that certificates
-// are made for; empty where it does.
+// are made for; empty if it does.
 func (s *SignCertificate) subjectObjection() string {
 	for _, name := range slices.Sorted(maps.Keys(s.KeyConstraints.Subject)) {
 		key, _ := algorithm.FindKey(name)

@@ -90,7 +90,7 @@ func (e *EncryptData) compile(c *Compiled, o compileOptions) {
 	}
 }
 
-// Cipher is the policy of EncryptData and DecryptData, nil where the profile
+// Cipher is the policy of EncryptData and DecryptData, nil if the profile
 // does not offer them.
 func (c *Compiled) Cipher() *CipherPolicy { return c.cipher }
 
@@ -162,7 +162,7 @@ func (c *CipherPolicy) TagSize() int { return c.tagSize }
 // and answers for never using one twice with the same key.
 func (c *CipherPolicy) RandomNonce() bool { return c.randomNonce }
 
-// Keys says which of the broker's keys may be used, nil where requests bring
+// Keys says which of the broker's keys may be used, nil if requests bring
 // their own.
 func (c *CipherPolicy) Keys() *KeyPolicy { return c.keys }
 

@@ -43,7 +43,7 @@ func (h *HashData) compile(c *Compiled, _ compileOptions) {
 	c.hash = &HashPolicy{validated(algorithm.FindDigest(h.HashAlg))}
 }
 
-// Hash is the policy of HashData, nil where the profile does not offer it.
+// Hash is the policy of HashData, nil if the profile does not offer it.
 func (c *Compiled) Hash() *HashPolicy { return c.hash }
 
 func (h *HashData) judge() []judgement {

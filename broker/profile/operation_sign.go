@@ -74,7 +74,7 @@ func (s *SignData) judge() []judgement {
 	return []judgement{judged(policy.Signs()), judged(policy.Checks())}
 }
 
-// Signature is the policy of SignData and VerifyData, nil where the profile does
+// Signature is the policy of SignData and VerifyData, nil if the profile does
 // not offer them.
 func (c *Compiled) Signature() *SignaturePolicy { return c.signature }
 

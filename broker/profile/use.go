@@ -129,8 +129,8 @@ func wrongKey(key UsedKey, want string) string {
 
 // Lost returns what the profile offers and another one in its place does not: operations,
 // algorithms, keys, formats and callers. Each is a phrase such as "SignData: RSA keys of 2048
-// bits, expected 3072 to 4096 bits". It asks after for the effect on the extremes that the
-// profile offers, such as the smallest and the largest key.
+// bits, expected 3072 to 4096 bits". Of a range, such as sizes of keys, it compares the smallest
+// and the largest value.
 func (c *Compiled) Lost(after *Compiled) []string {
 	var lost []string
 	add := func(phrase string) {

@@ -17,7 +17,7 @@ import (
 // ErrBeingWritten means that a file changed while it was read. The next attempt may succeed.
 var ErrBeingWritten = errors.New("the file is being written")
 
-// ErrNotRegular means that there is no regular file at the path, but something else.
+// ErrNotRegular means that there is not a regular file at the path, but something else.
 var ErrNotRegular = errors.New("is not a regular file")
 
 // Read returns the content and the information of a regular file. If the file has more than

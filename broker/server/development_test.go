@@ -128,7 +128,7 @@ func TestAMeasurementEndsWithItsCall(t *testing.T) {
 	ask(t, conn, "/CryptoBroker.CryptoGrpcDev/Benchmark", nil)
 }
 
-// reflected tells the methods of a service by reflection, none where it is not
+// reflected tells the methods of a service by reflection, none if it is not
 // described.
 func reflected(t *testing.T, b *broker, symbol string) []string {
 	t.Helper()

@@ -13,7 +13,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server"
 )
 
-// ends of streams with calls at the gate, whose messages have all memory there is.
+// ends are ways to end a stream while calls wait at the gate and its messages have all memory of the broker.
 var ends = map[string]func(t *testing.T, b *broker, conn *grpc.ClientConn, g gate){
 	"with all replies": func(t *testing.T, _ *broker, conn *grpc.ClientConn, g gate) {
 		e := exchange(t, conn)

@@ -52,7 +52,7 @@ func repeated(t *testing.T, wire string, number protowire.Number) []string {
 	return all
 }
 
-// number returns a varint of a message, 0 where it is absent.
+// number returns a varint of a message, 0 if it is absent.
 func number(t *testing.T, m values, field protowire.Number) uint64 {
 	t.Helper()
 	v, n := protowire.ConsumeVarint([]byte(m[field]))

@@ -146,7 +146,7 @@ func readSequence(text string) (epoch, number int64, ok bool) {
 	return epoch, number, isEpoch && isNumber
 }
 
-// SealNative encrypts the reply to a request of a native session. path and sequence are those of
+// SealNative encrypts the reply to a request of a native session. path and sequence are from
 // [Opened]. It returns an [*InputError] for a wrong one, and [ErrEnded] as well for a request from
 // before the session got another key.
 func (s *Store) SealNative(owner Owner, policy *profile.SessionPolicy, id, path, sequence string, plaintext []byte) (Reply, error) {

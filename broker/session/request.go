@@ -47,12 +47,12 @@ type message struct {
 	// path is the normal form, and clientPath what the client authenticates.
 	path, clientPath string
 	// native is whether the session has a native version. protocol is zero then, because the message
-	// does not say which. epoch and number are those of its sequence.
+	// does not say which. epoch and number are the parts of its sequence.
 	native        bool
 	epoch, number int64
 }
 
-// noID is the id in place of one that has not the form of an id. No session has it.
+// noID replaces an id that does not have the form of an id. No session has it.
 const noID = idPrefix + "00000000000000000000000000000000"
 
 // read reads a request. It reports false if it does not have the form of the protocol. A request with

@@ -148,7 +148,7 @@ func (s *session) countReply(policy *profile.SessionPolicy) bool {
 	return true
 }
 
-// forget forgets nonces whose time is over.
+// forget forgets nonces that have expired.
 func (s *session) forget(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -47,7 +47,7 @@ type Acceptance struct {
 	MostMessages uint64
 }
 
-// Shared has sessions that several brokers use. It is safe for concurrent use. Its errors are those of
+// Shared has sessions that several brokers use. It is safe for concurrent use. Its errors are the errors of
 // this package, and the error of the context if that ended first.
 type Shared interface {
 	// Add adds a session with its key. It does not keep the key. It returns ErrFull, ErrUnavailable and

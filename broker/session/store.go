@@ -68,7 +68,7 @@ type Store struct {
 	// every is the time between two sweeps.
 	every    time.Duration
 	unlocked func(error)
-	// decoy is the key with which requests of unknown sessions are opened, in vain.
+	// decoy is the key for requests of unknown sessions. None of them opens with it.
 	decoy [keySize]byte
 	// nobody is the session that refuses such requests.
 	nobody *session
@@ -247,7 +247,7 @@ func (s *Store) visit(f func(*session)) {
 	}
 }
 
-// sweep ends the sessions whose time is over, and forgets the nonces whose time is over. If there has
+// sweep ends the sessions that have expired, and forgets the nonces that have expired. If there has
 // been no session since the last sweep, it gives the memory back.
 func (s *Store) sweep() {
 	now := s.now()

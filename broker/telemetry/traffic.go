@@ -32,7 +32,7 @@ func (m *Metrics) Transferred(op profile.Operation, requested, replied int) {
 	m.traffic.replies[op].Add(uint64(replied))    //nolint:gosec // a size
 }
 
-// ServeConnections sets what tells how many connections each container has. The containers are those of
+// ServeConnections sets the function that returns how many connections each container has. The containers are the containers of
 // the pod, each once. A later call replaces it.
 func (m *Metrics) ServeConnections(each func(yield func(container string, open int))) {
 	m.traffic.connections.Store(&each)

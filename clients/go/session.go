@@ -121,7 +121,7 @@ func (c *Client) InitSession(ctx context.Context, r InitSessionRequest) (result 
 type OpenRequestRequest struct {
 	// Profile is the name of the profile. Empty stands for the profile of [WithProfile].
 	Profile string
-	// Method and Path are those of the HTTP request. Path has no query.
+	// Method and Path are the method and the path of the HTTP request. Path has no query.
 	Method, Path string
 	// Kid and EncAlg are the headers X-Kid and X-Enc-Alg.
 	Kid, EncAlg string
@@ -214,7 +214,7 @@ func (c *Client) OpenRequest(ctx context.Context, r OpenRequestRequest) (result 
 type SealReplyRequest struct {
 	// Profile is the name of the profile. Empty stands for the profile of [WithProfile].
 	Profile string
-	// SessionID, ClientPath and Sequence are those of [OpenRequestResult].
+	// SessionID, ClientPath and Sequence are from the [OpenRequestResult].
 	SessionID, ClientPath, Sequence string
 	// Plaintext has at most 1 MiB.
 	Plaintext []byte

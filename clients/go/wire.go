@@ -11,7 +11,7 @@ import (
 type number = protowire.Number
 
 // The numbers of the fields that several operations have, and of cryptobroker.stream.v1. The
-// file of each operation has those of its own requests and replies. A test compares them with
+// file of each operation has the numbers of its own requests and replies. A test compares them with
 // the stubs that are generated from the proto files.
 const (
 	metadataDeprecation, metadataTrace number = 2, 3

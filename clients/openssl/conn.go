@@ -63,7 +63,7 @@ func newConn(raw net.Conn, s *ssl, name string, keep func(*Conn)) *Conn {
 func (c *Conn) Handshake() error { return c.HandshakeContext(context.Background()) }
 
 // HandshakeContext is [Conn.Handshake] with a context. If the context ends before the handshake, the
-// connection is closed, and the error is that of the context. The context has no effect afterwards.
+// connection is closed, and the error is the error of the context. The context has no effect afterwards.
 func (c *Conn) HandshakeContext(ctx context.Context) error {
 	if c.handshakeDone.Load() {
 		return nil

@@ -28,6 +28,6 @@
 //     [Config.CipherSuites] names others.
 //   - OpenSSL's security level and its configuration file (openssl.cnf) hold. They may refuse what
 //     crypto/tls accepts, such as certificates signed with SHA-1.
-//   - A response of [net/http] has no TLS state, because net/http knows only that of crypto/tls.
+//   - A response of [net/http] has no TLS state, because net/http knows only the state of crypto/tls.
 //   - Renegotiation is always refused, and certificates are always verified.
 package openssl

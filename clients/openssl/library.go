@@ -195,8 +195,8 @@ func (l *library) failure(operation string) *Error {
 	}
 }
 
-// alertOf returns the alert of the peer that an error of OpenSSL is about, or 0. Its numbers are those of
-// TLS after the reasons of libssl (SSL_AD_REASON_OFFSET). The number of the library is above the reason,
+// alertOf returns the alert of the peer that an error of OpenSSL is about, or 0. Reasons of
+// libssl from SSL_AD_REASON_OFFSET on are alerts of TLS. The number of the library is above the reason,
 // at bit 23 in OpenSSL 3, and at bit 24 before. The alert 0 is no failure.
 func alertOf(code uintptr) tls.AlertError {
 	const libSSL, firstAlert, lastAlert = 20, 1000, 1255

@@ -20,7 +20,7 @@ type limited struct {
 }
 
 // limit makes a control group in which a controller has limits, files by version.
-// It returns nil where the test may not.
+// It returns nil if the test may not.
 func limit(t *testing.T, controller string, limits map[int]map[string]string) *limited {
 	t.Helper()
 	list, err := os.ReadFile("/proc/self/cgroup")

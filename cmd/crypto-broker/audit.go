@@ -39,7 +39,7 @@ whole is not found.
 Records after the last checkpoint, 10 seconds at most, are not signed: who can write
 the file can change them. The output says how many they are.
 
-With --collected, the files are those of a collector: their lines are audit records of
+With --collected, the files come from a collector: their lines are audit records of
 many brokers in any order, some of them twice, or requests of OTLP in JSON that have
 such records. Lines of other logs are passed over. Each chain is checked from its first
 line on. All records have to fit into the memory.
@@ -51,7 +51,7 @@ The exit code is 1 if the log is damaged.`,
 	}
 	output := commandline.ChoiceFlag(cmd, "output", "o", "text or json", commandline.FormatText, commandline.FormatJSON)
 	keyFile := cmd.Flags().String("key", "", "`file` with the public key of the checkpoints, PEM")
-	collected := cmd.Flags().Bool("collected", false, "the files are those of a collector, with records of many brokers in any order")
+	collected := cmd.Flags().Bool("collected", false, "the files come from a collector, with records of many brokers in any order")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var key crypto.PublicKey
 		if *keyFile != "" {

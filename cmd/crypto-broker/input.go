@@ -119,7 +119,7 @@ func digits(what, text string) ([]byte, error) {
 	packed := bytes.Join(bytes.Fields([]byte(text)), nil)
 	data := make([]byte, hex.DecodedLen(len(packed)))
 	if _, err := hex.Decode(data, packed); err != nil {
-		return nil, program.Usagef("%s is no even number of hexadecimal digits", what)
+		return nil, program.Usagef("%s is not an even number of hexadecimal digits", what)
 	}
 	return data, nil
 }

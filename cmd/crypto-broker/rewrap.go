@@ -29,7 +29,7 @@ old line for a key that failed.
 
 A file is replaced at once, or stays as it is. A key that has the newest version
 already stays as it is, so the command can be repeated until nothing fails. If a
-key manager is not available for the time of --timeout, its keys fail, and those of
+key manager is not available for the time of --timeout, its keys fail, and keys of
 others are rewrapped. The exit code is 0 if nothing failed, 4 if the broker cannot
 be reached, and else 1.`,
 		Example: `  crypto-broker rewrap --profile Orders --context "tenant a" /var/lib/orders

@@ -46,8 +46,8 @@ type keyAccess struct {
 	managers     *keyManagers
 	keys         *keyring.Directory
 	verifier     *caller.Verifier
-	peers        *federation.Peers       // nil without any
-	policies     *accesspolicy.Directory // nil without any
+	peers        *federation.Peers       // nil if there are none
+	policies     *accesspolicy.Directory // nil if there are none
 	cluster      *clusterObjects         // nil without resources
 	endAudit     func() error
 	certificates *certificates.Mounted // nil without TLS

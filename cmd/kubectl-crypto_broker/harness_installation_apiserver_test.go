@@ -249,7 +249,7 @@ func (in *fixtureInstallation) call(t *testing.T, bundle []byte) {
 	})
 }
 
-// enforce makes the chart's policies, which concern nothing here.
+// enforce creates policies with the names of the chart's policies. They match nothing.
 func (in *fixtureInstallation) enforce(t *testing.T) {
 	t.Helper()
 	objects := apiServer.AdmissionregistrationV1()

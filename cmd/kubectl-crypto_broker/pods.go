@@ -112,7 +112,7 @@ func listCommand(cluster *cluster, cmd *cobra.Command, only string, all bool) *c
 			}
 		}
 		if only != "" && len(rows) == 0 && len(notes) > 0 {
-			return errFound // that it is not known, as the notes say
+			return errFound // the notes say why nothing is known
 		}
 		if note := brokers.Doubt(rows); note != "" {
 			fmt.Fprintln(cmd.ErrOrStderr(), noteMark+note)

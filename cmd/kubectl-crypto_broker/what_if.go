@@ -17,7 +17,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/whatif"
 )
 
-// Exit codes of what-if and inventory, besides those of package program.
+// Exit codes of what-if and inventory, besides the exit codes of package program.
 const (
 	exitBreaks   = 3 // calls would break
 	exitNotKnown = 4

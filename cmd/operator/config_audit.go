@@ -34,7 +34,7 @@ func (c *auditConfig) flags(f *pflag.FlagSet) {
 	f.StringVar(&c.settings.Sync, "audit-sync", auditlog.SyncSecond, "`when` audit records are brought to the disk: each, or all of a second")
 	to := &c.settings.Collector
 	f.StringVar(&to.Endpoint, "audit-otlp-endpoint", "", "`url` of an OpenTelemetry collector that gets the audit records of the operator by OTLP over gRPC, instead of standard error: http:// or https://, a host and a port")
-	f.StringVar(&to.Authorities, "audit-otlp-ca-bundle", "", "certificate authorities of an --audit-otlp-endpoint that begins with https://, as `PEM`; without it, those of the system")
+	f.StringVar(&to.Authorities, "audit-otlp-ca-bundle", "", "certificate authorities of an --audit-otlp-endpoint that begins with https://, as `PEM`; without it, the authorities of the system")
 	f.StringVar(&c.settings.Key, "audit-key", "", "`path` of the private key in PEM, Ed25519 or ECDSA, that signs the audit records; without it the operator makes one at each start, so that who can write the records can replace all of them")
 }
 

@@ -60,7 +60,7 @@ Usage:
   operator check      ask the API server whether the webhooks answer, and end; helm test runs this
   operator version    print the version
 
-The cluster is that of the pod's service account, else that of the file which the environment variable
+The cluster is the one of the pod's service account, or else of the file that the environment variable
 KUBECONFIG names. A wrong value ends the program with exit code 2 and a sentence that says what was expected.
 
 Flags:

@@ -55,7 +55,7 @@ type Broker struct {
 	Tries   int
 	// Annotated is when its pod was annotated last.
 	Annotated time.Time
-	// Confirmed is when it first confirmed the set, zero if it has not.
+	// Confirmed is when it first confirmed the set, zero if it has not confirmed it.
 	Confirmed time.Time
 }
 
@@ -137,7 +137,7 @@ func (p *Pass) Written(digest string, revision int64) {
 // Since returns when the pass began.
 func (p *Pass) Since() time.Time { return p.set.began }
 
-// Done ends a reconciliation that has not failed. brokers are those of the namespace that have
+// Done ends a reconciliation that has not failed. brokers are the brokers of the namespace that have
 // confirmed its set since the pass began, or have not confirmed it. From now on they are followed
 // by [Tracer.Confirmed] and [Tracer.Left].
 func (p *Pass) Done(brokers []Broker) {

@@ -37,17 +37,17 @@ type Answer struct {
 	// Digest identifies the set, "sha256:" and 64 hexadecimal digits; empty
 	// while the broker has none.
 	Digest string `json:"digest"`
-	// Revision is the number of the set, 0 where sets are not numbered.
+	// Revision is the number of the set, 0 if sets are not numbered.
 	Revision int64 `json:"revision"`
 	// Since is when the broker began to serve it, by the clock of its node.
 	Since time.Time `json:"since"`
 	// Reason is one of the Reason constants of broker/profile.
 	Reason string `json:"reason"`
 	// Withdrawn are profiles that it served and that are out of service, the last
-	// ones empty where there are fewer. Older brokers report none.
+	// ones empty if there are fewer. Older brokers report none.
 	Withdrawn [8]Withdrawn `json:"withdrawn"`
 	// Rollouts are the profiles that are rolled out, with the side that the broker is on,
-	// the last ones empty where there are fewer. Older brokers report none.
+	// the last ones empty if there are fewer. Older brokers report none.
 	Rollouts [8]Rollout `json:"rollouts"`
 }
 
@@ -122,7 +122,7 @@ func newClient(allowed func(netip.Addr) bool) *Client {
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Ask asks the broker at the address. It returns an error where the answer is missing, or
+// Ask asks the broker at the address. It returns an error if the answer is missing, or
 // has another form than a broker's. The error quotes nothing of the answer but the HTTP
 // status.
 func (c *Client) Ask(ctx context.Context, address netip.AddrPort) (Answer, error) {
@@ -148,7 +148,7 @@ type Question struct {
 	Path    string
 	// MaxBody is the size in bytes up to which the document is read.
 	MaxBody int64
-	// ETag is that of the document as it is known, or empty.
+	// ETag is the ETag of the document that the caller has. It is empty if the caller has none.
 	ETag string
 }
 
@@ -156,7 +156,7 @@ type Question struct {
 // known is still the newest. Its errors quote nothing of the answer but the HTTP status.
 func (c *Client) Fetch(ctx context.Context, q Question) (body []byte, etag string, err error) {
 	if !q.Address.IsValid() || !c.allowed(q.Address.Addr().Unmap()) {
-		return nil, "", fmt.Errorf("%s is no address of a pod", q.Address)
+		return nil, "", fmt.Errorf("%s is not an address of a pod", q.Address)
 	}
 	if q.Address.Port() < contract.MinStatusPort {
 		return nil, "", fmt.Errorf("port %d of %s's status is below %d", q.Address.Port(), q.Whom, contract.MinStatusPort)

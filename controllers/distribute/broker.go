@@ -76,7 +76,7 @@ type Target struct {
 	// Revision is the number that it is signed with. Brokers that need no signature
 	// have none.
 	Revision int64
-	// Written is when this process wrote it to the ConfigMap, zero where it
+	// Written is when this process wrote it to the ConfigMap, zero if it
 	// found it there.
 	Written time.Time
 }

@@ -53,7 +53,7 @@ type Options struct {
 	// Ask asks a broker, usually (*confirm.Client).Ask.
 	Ask func(context.Context, netip.AddrPort) (confirm.Answer, error)
 	// Outdated reports whether a pod's broker is another than a new pod would get;
-	// nil where that is not known.
+	// nil if that is not known.
 	Outdated func(*corev1.Pod) bool
 	// Changed is called when the Summary of a namespace may have changed. It
 	// must not block and must not call the Distributor.
@@ -110,7 +110,7 @@ func Setup(mgr ctrl.Manager, options Options) (*Distributor, error) {
 }
 
 // SetTarget sets the set that the brokers of a namespace should serve, and starts at
-// once to bring it to them. It returns an error where their pods can't be listed.
+// once to bring it to them. It returns an error if their pods can't be listed.
 func (d *Distributor) SetTarget(ctx context.Context, name string, target Target) error {
 	d.mu.Lock()
 	ns := d.namespace(name)

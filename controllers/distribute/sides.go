@@ -85,7 +85,7 @@ func (d *Distributor) Sides(namespace, name, digest string, below int64) (all Si
 	return all
 }
 
-// side returns what the broker says about the rollout of a profile, and false where it says
+// side returns what the broker says about the rollout of a profile, and false if it says
 // nothing that counts: it was not asked, or serves another set than the target. The answer of
 // a broker has room for some rollouts. If it is full, the broker counts by its place, as one
 // without calls.

@@ -69,28 +69,29 @@ type Summary struct {
 	// Pods is how many brokers run: the sum of Checking, Updated, Updating,
 	// Behind, Refusing, Waiting and Unverified.
 	Pods int
-	// Checking were not asked yet.
+	// Checking is how many brokers were not asked yet.
 	Checking int
-	// Updated said that they serve the set; Partial of them left profiles of
-	// it out.
+	// Updated is how many brokers serve the set. Partial is how many of these leave
+	// out profiles of the set.
 	Updated, Partial int
 	// WithdrawnSince is about one profile. It is when the first of Partial took the
-	// profile out of service; zero where none did. See [Distributor.Withdrawn].
+	// profile out of service; zero if none did. See [Distributor.Withdrawn].
 	WithdrawnSince time.Time
-	// Updating said that they serve another set, and more is being tried.
+	// Updating is how many brokers serve another set while the operator still tries
+	// to bring them the new one.
 	Updating int
-	// Behind said that they serve another set, and all has been tried.
+	// Behind is how many brokers serve another set after the operator has tried all.
 	Behind int
-	// Refusing are as Behind, and said that they refused a newer set.
+	// Refusing is how many brokers are as in Behind, and say that they refused a newer set.
 	Refusing int
-	// Waiting have no set at all, for longer than it should take.
+	// Waiting is how many brokers have had no set for longer than it should take.
 	Waiting int
-	// Unverified can't be asked.
+	// Unverified is how many brokers cannot be asked.
 	Unverified int
-	// Old are those of Partial, Refusing and Waiting that are other brokers than
-	// new pods would get.
+	// Old is how many of Partial, Refusing and Waiting are other brokers than new pods
+	// would get.
 	Old int
-	// Took is the time from writing the set to the last confirmation, 0 where
+	// Took is the time from writing the set to the last confirmation, 0 if
 	// this process didn't write it or no broker has confirmed it.
 	Took time.Duration
 }
@@ -142,7 +143,7 @@ func (ns *namespace) summary(now time.Time) Summary {
 }
 
 // Withdrawn returns when the first of the brokers of a namespace took each profile of the
-// set out of service that it had served, by the name of the profile; nil where none did.
+// set out of service that it had served, by the name of the profile; nil if none did.
 func (d *Distributor) Withdrawn(name string) map[string]time.Time {
 	d.mu.Lock()
 	defer d.mu.Unlock()

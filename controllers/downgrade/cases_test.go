@@ -83,7 +83,7 @@ func parse(t testing.TB, text string) profile.Profile {
 // change the new one is the complete profile.
 type comparing struct {
 	base, change func(*profile.Profile)
-	weaker       map[string]string // by field; nil where nothing is
+	weaker       map[string]string // by field; nil if nothing is
 }
 
 // profiles returns the old and the new one.

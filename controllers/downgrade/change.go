@@ -56,11 +56,11 @@ type Change struct {
 	// after, and how often the name was allowed to become weaker before. So it
 	// fits no other change, and this one not a second time.
 	Digest string
-	// Served is true where the old profile is in service, and stays in service while
+	// Served is true if the old profile is in service, and stays in service while
 	// the change is withheld. Otherwise the old profile was removed before, and
 	// nothing is served under the name.
 	Served bool
-	// Unknown is true where the old profile is not remembered, and may have been stronger.
+	// Unknown is true if the old profile is not remembered, and may have been stronger.
 	Unknown bool
 }
 

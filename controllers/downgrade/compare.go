@@ -16,7 +16,7 @@ import (
 // Weakening is one thing that a new profile allows and the old one did not.
 type Weakening struct {
 	// Field is its path in the profile, spelt as in a profile file, such as
-	// "API.HashData.HashAlg". It is empty where the profile as a whole is meant.
+	// "API.HashData.HashAlg". It is empty if the profile as a whole is meant.
 	Field string
 	// Old and New are the values as people read them.
 	Old, New string

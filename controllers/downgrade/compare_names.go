@@ -44,7 +44,7 @@ func (c *comparison) names(before, after *profile.SubjectAltNames, policy *profi
 	kind("Email", before.Email, after.Email, policy.AllowsEmail)
 }
 
-// patterns finds those that no single old one covers.
+// patterns finds the new patterns that no single old pattern covers.
 func (c *comparison) patterns(field, what string, before, after []string, covered func(string) bool) {
 	var added []string
 	for _, pattern := range after {

@@ -68,7 +68,7 @@ type Shortfall struct {
 	Strength profile.Strength
 	// Minimum is in bits.
 	Minimum int
-	// Served is true where an older profile of the name stays in service.
+	// Served is true if an older profile of the name stays in service.
 	Served bool
 }
 
@@ -168,7 +168,7 @@ func MeetsMinimum(served profile.Profile, minimum int) bool {
 }
 
 // strengthServed returns the strength of a whole profile that was served, perhaps by an older
-// version of the operator; none where it is invalid here.
+// version of the operator; none if it is invalid here.
 func strengthServed(p profile.Profile) profile.Strength {
 	c, err := compiled(p)
 	if err != nil {

@@ -101,9 +101,8 @@ const (
 	filterBits = 4
 )
 
-// filter is a Bloom filter with the names of removed profiles. It takes some other names for
-// one of these: of 10,000 names that it has not, 4 where it has 10,000, 810 where it has
-// 50,000. It is nil for no name.
+// filter is a Bloom filter with the names of removed profiles. It is nil if it has no name. Of
+// 10,000 other names it also matches 4 if it has 10,000 names, and 810 if it has 50,000.
 type filter []byte
 
 // with returns a filter that has these names as well.

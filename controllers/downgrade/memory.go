@@ -24,14 +24,14 @@ const maxMemory = 192 << 10
 // serve any more. It never changes. A nil memory remembers nothing.
 type memory struct {
 	removed map[string]profile.Profile
-	// forgotten are the removed profiles that found no room as a whole.
+	// forgotten are the marks of removed profiles that were too large to remember as a whole.
 	forgotten marks
-	// unmarked has the names of removed profiles of which not even a mark found room.
+	// unmarked has the names of removed profiles for which there was no room, not even for a mark.
 	unmarked filter
 	// weakened is how often each name was allowed to become weaker.
 	weakened map[string]int
-	// forgetful is true where an operator before the one that has a filter found no room
-	// for a mark. A name that is neither served nor remembered may have been served.
+	// forgetful is true if an operator of a version without the filter had no room for
+	// a mark. A name that is neither served nor remembered may have been served.
 	forgetful bool
 	// lost is true once it was not known what the namespace had served, with the same
 	// consequence.
@@ -53,7 +53,7 @@ type history struct {
 	Weakened map[string]int `json:"weakened,omitempty"`
 	// Forgotten are the marks of profiles, one pair behind the other.
 	Forgotten []byte `json:"forgotten,omitempty"`
-	// Forgetful is true where some names are not even marked. An operator that does not
+	// Forgetful is true if some names are not even marked. An operator that does not
 	// know Unmarked then takes every unknown name for one of them.
 	Forgetful bool   `json:"forgetful,omitempty"`
 	Unmarked  filter `json:"unmarked,omitempty"`

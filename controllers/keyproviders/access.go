@@ -29,12 +29,12 @@ import (
 // actionUse is the action of events about policies and peers.
 const actionUse = "Use"
 
-// SetupKeyAccess adds what writes the status of KeyAccessPolicies and KeyAccessPeers of the operator's namespace, which the
-// manager's cache must have of this namespace alone.
+// SetupKeyAccess adds the controllers that write the status of KeyAccessPolicies and KeyAccessPeers of the operator's
+// namespace. The manager's cache must have these objects of this namespace alone.
 func SetupKeyAccess(mgr ctrl.Manager, options Options) error {
 	var queues []queue.Queue
 	poller := newPoller(mgr.GetClient(), contract.KeyAccessComponent, options, func(key types.NamespacedName) {
-		for _, requests := range queues { // an object of the other kind with this name is looked at in vain
+		for _, requests := range queues { // a request for an object that does not exist does nothing
 			requests.Add(reconcile.Request{NamespacedName: key})
 		}
 	})

@@ -39,7 +39,7 @@ func (m *accessMetrics) forget(name types.NamespacedName) {
 	delete(m.all, name)
 }
 
-// bothAccessMetrics are the metrics of policies and those of peers.
+// bothAccessMetrics are the metrics of policies and the metrics of peers.
 type bothAccessMetrics []*accessMetrics
 
 // Describe implements prometheus.Collector.

@@ -42,7 +42,7 @@ type Options struct {
 	// sentence without an end why the pod would be refused.
 	Wanted func(pod *corev1.Pod, byDefault bool) (bool, error)
 	// Outdated reports whether a pod's broker is another than a new pod would
-	// get; nil where that is not known.
+	// get; nil if that is not known.
 	Outdated func(*corev1.Pod) bool
 	// Metrics is where metrics are registered.
 	Metrics prometheus.Registerer

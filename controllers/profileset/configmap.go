@@ -92,7 +92,7 @@ func isAsDesired(found *corev1.ConfigMap, files, annotations map[string]string) 
 }
 
 // write makes the ConfigMap of a namespace hold these files; found is what read
-// returned. It returns an error where somebody else wrote in between, such as an
+// returned. It returns an error if somebody else wrote in between, such as an
 // administrator or a former leader; the set is decided again then.
 func (c *configMaps) write(ctx context.Context, namespace *corev1.Namespace, found *corev1.ConfigMap, files, annotations map[string]string) error {
 	if found != nil && found.Immutable != nil && *found.Immutable {
@@ -171,9 +171,9 @@ func fill(c *corev1.ConfigMap, files, annotations map[string]string) {
 	})
 }
 
-// files returns the keys of the ConfigMap with a set and its signature, none where the
+// files returns the keys of the ConfigMap with a set and its signature, none if the
 // set is nil. Brokers that may use key providers also get the authorities of the key
-// gateway's certificate, nil where they are not known.
+// gateway's certificate, nil if they are not known.
 func files(data, signature, authorities []byte) map[string]string {
 	if data == nil {
 		return nil

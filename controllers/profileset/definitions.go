@@ -95,7 +95,7 @@ func readOldest(ctx context.Context, found *corev1.ConfigMap) oldest {
 }
 
 // reasonToHold returns a sentence that says why missing profiles stay in the set of
-// the ConfigMap, and "" where they were deleted. It returns an error where neither
+// the ConfigMap, and "" where they were deleted. It returns an error if neither
 // can be found out.
 func (d *definitions) reasonToHold(ctx context.Context, found *corev1.ConfigMap, missing []string) (string, error) {
 	oldest := readOldest(ctx, found)
@@ -143,7 +143,7 @@ func nameSome(names []string) string {
 }
 
 // report makes an event on the ConfigMap of a namespace when its set is held from now
-// on, and when it is held no longer. why is empty where the set is not held.
+// on, and when it is held no longer. why is empty if the set is not held.
 func (d *definitions) report(ctx context.Context, from sources, why string) {
 	var before string
 	d.namespaces.Update(from.namespace, func(known *state.Namespace) { before, known.HeldReason = known.HeldReason, why })

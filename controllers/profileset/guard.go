@@ -53,10 +53,10 @@ type guarded struct {
 	state       downgrade.State
 	// withheld and allowed are the changes that are weaker.
 	withheld, allowed []downgrade.Change
-	// frozen is true where it is not known what brokers served, and a profile is not
+	// frozen is true if it is not known what brokers served, and a profile is not
 	// allowed. Brokers keep what they have then, and the ConfigMap has no set.
 	frozen bool
-	// held says why the set is the one in place, empty where it is not held.
+	// held says why the set is the one in place, empty if it is not held.
 	held string
 }
 
@@ -100,7 +100,7 @@ func (g *guarded) explain(j downgrade.Judgement, candidates []downgrade.Candidat
 		}
 	}
 	for _, source := range without {
-		g.refuse(source, v1alpha1.ReasonTooLarge, fmt.Sprintf("With the older profiles that stay in the place of weaker ones there is no room for this one in the set, which has at most %d bytes.", render.MaxSetSize))
+		g.refuse(source, v1alpha1.ReasonTooLarge, fmt.Sprintf("There is no room for this profile in the set, which has at most %d bytes, because older profiles stay in the place of weaker ones.", render.MaxSetSize))
 	}
 	for _, c := range j.Withheld {
 		g.refuse(c.Source, v1alpha1.ReasonDowngradeWithheld, c.Withheld())

@@ -72,7 +72,7 @@ func (r *reconciler) held(ctx context.Context, from sources, set guarded, why st
 	return held, nil
 }
 
-// missing returns the profiles that the set in place has and another set has not.
+// missing returns the profiles that the set in place has and another set lacks.
 func (r *reconciler) missing(from sources, set guarded) []string {
 	if from.found == nil || from.found.Data[profile.FileName] == "" || from.found.Data[profile.FileName] == string(set.Data) {
 		return nil

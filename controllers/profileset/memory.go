@@ -19,7 +19,7 @@ import (
 const memoryAudience = "/memory"
 
 // memoryText returns the text that the signature of a memory covers: the annotations
-// that hold it, and the digest of the set beside them, empty where there is none.
+// that hold it, and the digest of the set beside them, empty if there is none.
 func memoryText(digest string, annotations map[string]string) []byte {
 	text, err := json.Marshal([]string{digest, annotations[v1alpha1.RemovedProfilesAnnotation], annotations[v1alpha1.ProfilesHistoryAnnotation]})
 	if err != nil {
@@ -38,7 +38,7 @@ func memoryIn(found *corev1.ConfigMap) []byte {
 }
 
 // memoryInPlace returns the statement about the memory in a ConfigMap. It returns
-// false where the operator has signed none for this namespace and this memory.
+// false if the operator has signed none for this namespace and this memory.
 func (s *sealer) memoryInPlace(ctx context.Context, namespace *corev1.Namespace, found *corev1.ConfigMap) (signed.Statement, bool, error) {
 	if found == nil || found.Annotations[v1alpha1.MemorySignatureAnnotation] == "" {
 		return signed.Statement{}, false, nil

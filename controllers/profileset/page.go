@@ -80,7 +80,7 @@ type page struct {
 	// last is what the namespaces of the page were given, by UID.
 	last map[types.UID]given
 	// version is the resourceVersion of the ConfigMap as it was read or written last,
-	// empty where there is none.
+	// empty if there is none.
 	version string
 	// changed is true while the ConfigMap does not have what last has.
 	changed bool
@@ -147,7 +147,7 @@ var keys = form{
 	},
 }
 
-// read reads a page, which is empty where there is no ConfigMap.
+// read reads a page, which is empty if there is no ConfigMap.
 func (r *record) read(ctx context.Context, name string, form form) (*page, error) {
 	found, err := get(ctx, r.live, r.key(name))
 	if err != nil {
@@ -176,7 +176,7 @@ func (r *record) put(ctx context.Context, p *page) error {
 		case found == nil:
 			version = ""
 		case isOlder(found.ResourceVersion, version):
-			return fmt.Errorf("ConfigMap %s is older than it was, as after the restoration of etcd, and what this process knows is of another past", r.key(p.name))
+			return fmt.Errorf("ConfigMap %s is older than it was: etcd was restored, so what this process remembers may be wrong", r.key(p.name))
 		default:
 			last, version = r.merge(p, found), found.ResourceVersion
 		}

@@ -36,7 +36,7 @@ const (
 // It is written after the sets, so that no set in place is ever older than the record
 // says. Only the leader uses it. It is safe for concurrent use.
 type record struct {
-	// cached lists namespaces, and writes; live reads.
+	// cached lists the namespaces and writes the pages. live reads the pages from the API server.
 	cached    client.Client
 	live      client.Reader
 	namespace string
@@ -209,6 +209,6 @@ func (r *record) writeEarlier(ctx context.Context) {
 	p.last, r.earlierWritten = all, time.Now()
 	if err := r.put(ctx, p); err != nil {
 		p.last, r.earlierWritten = nil, time.Time{} // the next change tries again
-		log.FromContext(ctx).Error(err, "the record could not be written in the form of earlier versions; if one of them is installed, it takes namespaces since the upgrade as it finds them")
+		log.FromContext(ctx).Error(err, "the record could not be written in the format of earlier versions; an earlier version that is installed again does not know what namespaces have served since the upgrade")
 	}
 }

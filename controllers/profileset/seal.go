@@ -51,7 +51,7 @@ func newSealer(namespaces *state.Store, reader client.Reader, keys Keys, reporte
 	return &sealer{namespaces: namespaces, reader: reader, keys: keys, reported: reported, now: time.Now}
 }
 
-// sealed is a set's statement and its signature file, none where there is no set.
+// sealed is a set's statement and its signature file, none if there is no set.
 type sealed struct {
 	signed.Statement
 	signature []byte
@@ -109,7 +109,7 @@ func (s *sealer) trust(ctx context.Context, namespace *corev1.Namespace) (signin
 type statements struct {
 	set, memory           signed.Statement
 	setValid, memoryValid bool
-	// unsigned is true where the memory was never signed.
+	// unsigned is true if the memory was never signed.
 	unsigned bool
 }
 

@@ -31,12 +31,12 @@ type Verdict struct {
 	Reason string
 	// Message is one sentence, or several where several fields are wrong.
 	Message string
-	// Held says why the whole set stays as it was, empty where it does not.
+	// Held says why the whole set stays as it was, empty if it does not.
 	Held string
 	// Rolling is the digest of the profile while it does not reach all brokers of the set, but
 	// those that its rollout has reached. It is empty otherwise.
 	Rolling string
-	// NoRoom is true where the rollout has reached brokers, and the set has no room for both
+	// NoRoom is true if the rollout has reached brokers, and the set has no room for both
 	// profiles. Brokers get the old one then.
 	NoRoom bool
 }
@@ -249,7 +249,7 @@ func compile(candidates []candidate) (data []byte, parts []Part, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if len(data) > MaxSetSize { // too large for the compiler as well: judged by size
+	if len(data) > MaxSetSize { // the compiler would refuse it, too
 		return data, parts, nil
 	}
 	_, problems := profile.CompileWritten(document, data)

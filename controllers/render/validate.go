@@ -54,7 +54,7 @@ func Lost(objectName string, before, after *v1alpha1.ProfileSpec) []string {
 	return offered.Lost(next)
 }
 
-// compileSpec compiles a profile with the broker's compiler. The set is nil where that
+// compileSpec compiles a profile with the broker's compiler. The set is nil if that
 // finds a problem.
 func compileSpec(objectName string, spec *v1alpha1.ProfileSpec) (*profile.Set, field.ErrorList) {
 	p, err := Document(objectName, spec)

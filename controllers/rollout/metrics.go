@@ -38,7 +38,7 @@ func (p *phases) set(name types.NamespacedName, status *v1alpha1.RolloutStatus) 
 // Describe implements prometheus.Collector.
 func (p *phases) Describe(descriptions chan<- *prometheus.Desc) { descriptions <- phasesDescription }
 
-// Collect implements prometheus.Collector. It lists all phases, also those of no profile.
+// Collect implements prometheus.Collector. It lists all phases, also the ones that no profile is in.
 func (p *phases) Collect(metrics chan<- prometheus.Metric) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

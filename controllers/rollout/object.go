@@ -68,7 +68,7 @@ func (r *reconciler) getCluster(ctx context.Context, name types.NamespacedName) 
 	return o, nil
 }
 
-// verdict returns the verdict on the object in a namespace, and false where there is none
+// verdict returns the verdict on the object in a namespace, and false if there is none
 // that is about its present generation.
 func (o object) verdict(known state.Namespace) (render.Verdict, bool) {
 	if known.Decision == nil {

@@ -158,7 +158,7 @@ func share(side distribute.Side) float64 {
 	return float64(side.Failed) / float64(max(side.Calls, 1))
 }
 
-// weightAt returns the weight of a step: its own, or that of an earlier one.
+// weightAt returns the weight of a step: its own weight, or the weight of an earlier step.
 func weightAt(spec *v1alpha1.Rollout, step int32) int32 {
 	weight := int32(0)
 	for _, s := range spec.Steps[:step] {

@@ -31,7 +31,7 @@ import (
 const (
 	// lookInterval is how often a rollout is looked at while it lasts.
 	lookInterval = 2 * time.Second
-	// collectPause is how long a request of [Request] waits, so that those of many namespaces
+	// collectPause is how long a request of [Request] waits, so that requests of many namespaces
 	// become one.
 	collectPause = 500 * time.Millisecond
 )

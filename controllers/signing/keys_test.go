@@ -233,7 +233,7 @@ func TestWhatIsDeletedIsReplacedAndTold(t *testing.T) {
 			if second.current.id == first.current.id || len(second.retired) != 0 {
 				t.Error("the key is the same, or goes on")
 			}
-			want := "Warning SigningKeyReplaced The signing key " + second.current.id + " was made, since " + test.why +
+			want := "Warning SigningKeyReplaced The signing key " + second.current.id + " was made, because " + test.why +
 				". Brokers that trust neither it nor a retired key refuse new sets until their workloads are restarted."
 			if told := r.told(); told != want {
 				t.Errorf("told %q\nwant %q", told, want)

@@ -119,7 +119,7 @@ func (k *Keys) trusts(ctx context.Context) ([][]string, error) {
 func (k *Keys) replaced(secret *corev1.Secret, r Ring, why string) {
 	k.options.Audit.AddEvent(keyEvent("replaced", r.current.id).Text("reason", why))
 	k.report(secret, corev1.EventTypeWarning, eventReplaced,
-		fmt.Sprintf("The signing key %s was made, since %s. Brokers that trust neither it nor a retired key refuse new sets until their workloads are restarted.", r.current.id, why))
+		fmt.Sprintf("The signing key %s was made, because %s. Brokers that trust neither it nor a retired key refuse new sets until their workloads are restarted.", r.current.id, why))
 }
 
 // keyEvent returns the audit record of what happened to a key.

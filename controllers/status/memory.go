@@ -77,7 +77,7 @@ type remembered struct {
 	// completeGeneration is the generation of a ClusterCryptoProfile that is known in
 	// all of its namespaces, 0 for none.
 	completeGeneration int64
-	// findings are what the metric has of the profile.
+	// findings are the values of the metric for the profile.
 	findings findings
 }
 

@@ -103,7 +103,7 @@ type pending struct {
 	// profile is of the cache.
 	profile *v1alpha1.CryptoProfile
 	status  *v1alpha1.ProfileStatus
-	// numbersSince is since when it differs in numbers alone, zero where it differs in
+	// numbersSince is since when it differs in numbers alone, zero if it differs in
 	// more.
 	numbersSince time.Time
 }
@@ -143,7 +143,7 @@ func (r *profileReconciler) compare(p *v1alpha1.CryptoProfile, all common) (*pen
 
 // write writes statuses of a namespace: first those that differ in more than numbers, then
 // as many of the others as it may now, those first that have differed for the longest time.
-// It returns after which time to go on, 0 where it has written all of them.
+// It returns after which time to go on, 0 if it has written all of them.
 func (r *profileReconciler) write(ctx context.Context, namespace string, due []pending, all common) (time.Duration, error) {
 	slices.SortFunc(due, func(a, b pending) int { return a.numbersSince.Compare(b.numbersSince) })
 	begin, numbers := time.Now(), 0
@@ -179,7 +179,7 @@ func (r *profileReconciler) writeOne(ctx context.Context, one pending, all commo
 }
 
 // shares returns what is known of ClusterCryptoProfiles in a namespace, by
-// metadata.name. decided is nil where nothing is decided.
+// metadata.name. decided is nil if nothing is decided.
 func (r *profileReconciler) shares(namespace string, decided *state.Decision, brokers distribute.Summary) map[string]*share {
 	if decided == nil {
 		return nil
@@ -221,7 +221,7 @@ func sameButDigest(a, b *v1alpha1.ProfileStatus) bool {
 	return equality.Semantic.DeepEqual(a, &other)
 }
 
-// verdictOn returns what was decided about a CryptoProfile, and false where the
+// verdictOn returns what was decided about a CryptoProfile, and false if the
 // decision is about another generation of it.
 func verdictOn(p *v1alpha1.CryptoProfile, decided *state.Decision) (render.Verdict, bool) {
 	if decided.Excluded {

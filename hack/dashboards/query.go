@@ -45,7 +45,7 @@ func aggregate(how, by, series string) string {
 	return how + " by (" + by + ") (" + series + ")"
 }
 
-// orZero has a panel show 0 where there is no series.
+// orZero has a panel show 0 if there is no series.
 func orZero(expr string) string { return expr + " or on () vector(0)" }
 
 // quantile returns the time within which a part of the calls ended. There is no value while

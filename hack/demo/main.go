@@ -22,7 +22,7 @@ const usage = `Usage: demo [--cluster NAME] [COMMAND]
 Commands:
   run          install everything, show it, and print commands to look around (the default)
   down         remove everything that run made
-  prometheus   run Prometheus against the cluster until Ctrl-C (needs routes to its pods, as those of make cluster-up)
+  prometheus   run Prometheus against the cluster until Ctrl-C (needs routes to its pods, as make cluster-up makes them)
 
 Without KUBECONFIG, the demo uses a cluster on this machine, and starts it if it does not run (Linux, root). With
 KUBECONFIG it uses the cluster of that file. Name one way for the images to get there:

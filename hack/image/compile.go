@@ -65,7 +65,7 @@ func choose(names string) ([]program, error) {
 func describe(source string) (string, error) {
 	if _, err := os.Stat(filepath.Join(source, ".git")); err != nil {
 		if _, err := os.Stat(filepath.Join(source, "go.mod")); err != nil {
-			return "", fmt.Errorf("%s is no checkout of the repository: %w", source, err)
+			return "", fmt.Errorf("%s is not a checkout of the repository: %w", source, err)
 		}
 		return "unknown", nil
 	}

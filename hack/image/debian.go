@@ -118,7 +118,7 @@ func debianSources() (string, error) {
 	return sources.String(), nil
 }
 
-// checkLock returns an error if the packages are not those of the lock file.
+// checkLock returns an error if the packages are not the packages of the lock file.
 func checkLock(source string, packages []debianPackage) error {
 	locked, err := os.ReadFile(filepath.Join(source, lockFile))
 	if err != nil {

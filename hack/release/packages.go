@@ -17,11 +17,11 @@ import (
 	"strings"
 )
 
-// imagesWithOpenSSL are those that have packages of Debian, too.
+// imagesWithOpenSSL are the images that have packages of Debian, too.
 var imagesWithOpenSSL = []string{"broker-openssl", "gateway-openssl"}
 
 // images builds an archive of an OCI image layout for each program that runs in clusters. Packages of Debian have to be
-// those of the lock file, so that the same commit gives the same bytes, and never an outdated OpenSSL.
+// the packages of the lock file, so that the same commit gives the same bytes, and never an outdated OpenSSL.
 func (r *release) images(ctx context.Context) (err error) {
 	if r.debian, err = debianPackages(r.root); err != nil {
 		return err
@@ -110,7 +110,7 @@ func unpack(archive []byte) (files []file, err error) {
 			return nil, err
 		}
 		if header.Typeflag != tar.TypeReg {
-			return nil, fmt.Errorf("found %q, which is no regular file", header.Name)
+			return nil, fmt.Errorf("found %q, which is not a regular file", header.Name)
 		}
 		content, err := io.ReadAll(reader)
 		if err != nil {

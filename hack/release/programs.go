@@ -86,7 +86,7 @@ func (r *release) build(ctx context.Context, name string, p platform, to string)
 	return err
 }
 
-// file is one of an archive.
+// file is a file of an archive.
 type file struct {
 	name    string
 	mode    int64

@@ -18,7 +18,7 @@ const rulesName = "access"
 
 // Authorizer is the one place that decides who may have a data key.
 type Authorizer struct {
-	// Policies returns the policies that are in use. It is nil without any.
+	// Policies returns the policies that are in use. It is nil if there are none.
 	Policies func() *Set
 	// Rules are the rules of the configuration, or nil. They have to permit what policies permit.
 	Rules *policy.Rules

@@ -266,7 +266,8 @@ func (r *reader) object(n *yaml.Node, path string, fields []string, read func(na
 	}
 }
 
-// unusable returns an alias, which could make a small file large, or the value that is one too many.
+// unusable returns the first alias, because aliases could make a small file large, or the first value
+// beyond the limit left.
 func unusable(n *yaml.Node, left *int) *yaml.Node {
 	if *left--; *left < 0 || n.Kind == yaml.AliasNode {
 		return n

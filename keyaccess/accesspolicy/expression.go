@@ -71,7 +71,7 @@ func inNetwork(address, network ref.Val) ref.Val {
 	}
 	n, err := netip.ParsePrefix(fmt.Sprint(network.Value()))
 	if err != nil {
-		return types.NewErr("inNetwork: the second argument is no network such as 10.0.0.0/8")
+		return types.NewErr("inNetwork: the second argument is not a network such as 10.0.0.0/8")
 	}
 	return types.Bool(n.Contains(a.Unmap().WithZone("")))
 }
@@ -187,7 +187,7 @@ func (e *expression) evaluate(v *values) (bool, error) {
 	}
 	found, ok := value.Value().(bool)
 	if !ok {
-		return false, errors.New("the value is no bool")
+		return false, errors.New("the value is not a bool")
 	}
 	return found, nil
 }

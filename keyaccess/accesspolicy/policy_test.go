@@ -78,7 +78,7 @@ func TestAnExpressionPermitsOnlyWhatItSays(t *testing.T) {
 		"key, type of key and recipients":                     {"object.keyId == 'ec-1' && object.keyType == 'ec-wrapped' && caller.subject in object.recipients", true, ""},
 		"an address in a network":                             {"inNetwork(origin.address, '10.0.0.0/8')", true, ""},
 		"an address in another network":                       {"inNetwork(origin.address, '192.168.0.0/16')", false, ""},
-		"a network that is none":                              {"inNetwork(origin.address, '10.0.0.0/99')", false, "no network"},
+		"a network that is none":                              {"inNetwork(origin.address, '10.0.0.0/99')", false, "not a network"},
 		"no peer":                                             {"origin.peer == ''", true, ""},
 		"the hour in UTC":                                     {"now.getHours() == 12", true, ""},
 		"the hour in a time zone":                             {"now.getHours('Europe/Berlin') == 13", true, ""},

@@ -65,7 +65,7 @@ var regoSchema = sync.OnceValue(func() *ast.SchemaSet {
 	return schemas
 })
 
-// module is one of the rules of a module in Rego.
+// module is a rule of a module in Rego.
 type module struct {
 	query rego.PreparedEvalQuery
 	names []string
@@ -209,7 +209,7 @@ func (m *module) evaluate(v *values) (bool, error) {
 	}
 	found, ok := results[0].Expressions[0].Value.(bool)
 	if !ok {
-		return false, errors.New("the value is no bool")
+		return false, errors.New("the value is not a bool")
 	}
 	return found, nil
 }

@@ -19,7 +19,7 @@ type signed struct {
 	payload []byte
 }
 
-// header is what counts of the protected header. The rest is ignored, as RFC 7515, section 4, demands: in particular, nothing
+// header has the members of the protected header that are used. The rest is ignored, as RFC 7515, section 4, demands: in particular, nothing
 // is fetched from jku and x5u.
 type header struct {
 	Algorithm string          `json:"alg"`
@@ -70,7 +70,7 @@ func open(text string) (*signed, error) {
 	if raw.Critical || raw.Unencoded {
 		return nil, errCritical
 	}
-	// A chain of certificates would be parsed, and is of no use.
+	// The library would parse a chain of certificates, which nothing here needs.
 	if raw.Certificates {
 		return nil, errHeader
 	}

@@ -119,7 +119,7 @@ func (s *Statements) Open(ctx context.Context, text, kind string) (by string, pa
 	}
 	from, known := (*s.peers.Load())[claims.Issuer]
 	if !known {
-		return "", nil, invalidStatement("is of a service that is no peer of this one")
+		return "", nil, invalidStatement("is of a service that is not a peer of this one")
 	}
 	key, refused := from.key(ctx, signed.header.KeyID, signed.header.Algorithm)
 	switch {

@@ -99,7 +99,7 @@ func (p *Peers) check(found *forward, paths []string, verifiers map[string]verif
 	case len(found.Via) > p.config.Depth:
 		return fmt.Errorf("%w came by way of %d services, expected at most %d", ErrStatement, len(found.Via), p.config.Depth)
 	case verifiers[found.Via[0]].Verifier == nil:
-		return fmt.Errorf("%w began at a service that is no peer of this one", ErrStatement)
+		return fmt.Errorf("%w began at a service that is not a peer of this one", ErrStatement)
 	case !slices.Contains(paths, found.Path):
 		return fmt.Errorf("%w has a proof for another path", ErrStatement)
 	case len(found.Objects) == 0 || found.Objects[0] < 0:

@@ -139,7 +139,7 @@ func (p *Peers) Update(peers []Peer) error {
 	return nil
 }
 
-// closeWithout closes what another table has not.
+// closeWithout closes what the table uses and another table does not.
 func (t *table) closeWithout(other *table) {
 	for url, checks := range t.verifiers {
 		if other.verifiers[url].Verifier != checks.Verifier {

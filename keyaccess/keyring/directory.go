@@ -44,7 +44,7 @@ type Directory struct {
 	told    string
 }
 
-// Open reads a directory of keys. The path is absolute. finder has the keys of key managers, and may be nil without any. observe
+// Open reads a directory of keys. The path is absolute. finder has the keys of key managers, and may be nil if there are none. observe
 // is called with a new ring, and with the reason why a change does not count, once for each. It is not called before Open returns.
 //
 // Open waits for key managers for five seconds. The keys that it has not got then are pending, see [Ring.Pending].

@@ -21,7 +21,7 @@ import (
 
 // CreateFromChart creates the objects of one template of the chart, such as
 // "templates/rbac/catalogue.yaml", in the operator's namespace, which has to exist. values are
-// those of --set.
+// arguments of --set.
 func CreateFromChart(ctx context.Context, admin *rest.Config, template string, values ...string) error {
 	root, err := environment.Repository()
 	if err != nil {

@@ -70,7 +70,7 @@ func (c *client) hash(ctx context.Context, profile string, input []byte, id stri
 		return "", err
 	}
 	if reply.id != id {
-		return "", fmt.Errorf("found the answer of call %q, expected that of %q", reply.id, id)
+		return "", fmt.Errorf("found the answer of call %q, expected the answer of %q", reply.id, id)
 	}
 	return reply.algorithm, checkDigest(reply.algorithm, input, reply.hashHex)
 }

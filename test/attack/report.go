@@ -11,7 +11,7 @@ const lineFormat = "%-34s %-11s %9s %5s %9s %7s %8s %8s %8s %9s %6s %7s\n"
 
 // printHead prints the names of the columns.
 func printHead() {
-	fmt.Println("Latencies are those of b's small hashes, in milliseconds; its errors are of all calls and of those by new connections.")
+	fmt.Println("Latencies are latencies of b's small hashes, in milliseconds; its errors are the errors of all calls, and of calls by new connections.")
 	fmt.Printf(lineFormat, "attack", "verdict", "peak MiB", "kills", "b's calls", "errors", "p50", "p99", "max", "ordinary", "ratio", "again s")
 }
 

@@ -52,7 +52,7 @@ func (r *results) writeTargets(d *strings.Builder) {
 	for _, callers := range r.options.callers {
 		columns = append(columns, plural(callers))
 	}
-	fmt.Fprintf(d, "Ratios are medians of those of each round, with the quartiles in brackets. Rows of the bound have its own ratio: "+
+	fmt.Fprintf(d, "Ratios are medians of the ratios of each round, with the quartiles in brackets. Rows of the bound have its own ratio: "+
 		"for small calls it is the best way over a socket that we know.\n\n| target | load | way | wanted | %s |\n|---|---|---|---|%s\n", strings.Join(columns, " | "), strings.Repeat("---|", len(columns)))
 	for len(verdicts) > 0 {
 		v := verdicts[0]

@@ -24,7 +24,7 @@ func (r *results) writeFootprints(d *strings.Builder) {
 	rows := []struct {
 		about string
 		cell  func(footprint) string
-		// wanted is the target, empty where there is none.
+		// wanted is the target, empty if there is none.
 		wanted string
 		met    bool
 	}{

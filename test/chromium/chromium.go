@@ -21,7 +21,7 @@ const name = "chromium-headless-shell"
 // Program is a Chromium that can be run.
 type Program struct {
 	Path string
-	// Environment are variables that it needs, beside those of the process.
+	// Environment are variables that Chromium needs, beside the variables of the process.
 	Environment []string
 }
 

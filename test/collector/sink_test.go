@@ -37,7 +37,7 @@ type attribute struct {
 	Value map[string]any
 }
 
-// is the value of an attribute as text, empty where there is none.
+// is the value of an attribute as text, empty if there is none.
 func (s span) is(key string) string { return value(s.Attributes, key) }
 
 func value(attributes []attribute, key string) string {

@@ -66,7 +66,7 @@ schedule that was written for this test from RFC 9180. With CIRCL and Tink each 
 	d.WriteString(`
 ## Certificates
 
-For SignCertificate the rows are profiles: those of the catalogue, and some with what the catalogue does not have. A vector is
+For SignCertificate the rows are profiles: the profiles of the catalogue, and some with what the catalogue does not have. A vector is
 a combination of the issuer's key and the subject's (RSA 3072, P-256, P-384, P-521, Ed25519), with the fields of the request
 set or not. It passes if zlint has no error and no warning, and ` + "`openssl verify -x509_strict`" + ` accepts the certificate;
 combinations that the profile's KeyConstraints exclude are refused. Certificates of the catalogue's profiles alone may have the

@@ -25,8 +25,8 @@ import (
 // wrappingKeyID is the id of the key in the broker's directory under which data keys are wrapped.
 const wrappingKeyID = "wrapping"
 
-// streamWrapping is a way to wrap data keys that Tink has, too. Its number and its name are those of
-// docs/formats.md.
+// streamWrapping is a way to wrap data keys that Tink has, too. docs/formats.md has its number and its
+// name.
 type streamWrapping struct {
 	number byte
 	name   string

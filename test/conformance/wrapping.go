@@ -88,7 +88,7 @@ func addOAEP(p *plan, file string, group wycheproofGroup, test wycheproofTest) e
 	name := "rsa-oaep-" + strings.ToLower(group.SHA)
 	at := row{unwrapping, name, fromWycheproof}
 	if group.SHA != group.MGFSHA {
-		p.leave(at, "a mask of RSA-OAEP by another digest than that of the label")
+		p.leave(at, "a mask of RSA-OAEP by another digest than the digest of the label")
 		return nil
 	}
 	p.addSome(5, at, test.name(file), inProcess(func() verdict { return judgeOAEP(name, group, test) }))

@@ -25,7 +25,7 @@ type Alert struct {
 }
 
 // StartAlertmanager runs Alertmanager with its data and log in a folder, and waits until it is ready. It is the program in
-// PATH, or else that of Debian's package, which it downloads and unpacks into the cache folder.
+// PATH, or else the one of Debian's package, which it downloads and unpacks into the cache folder.
 func StartAlertmanager(ctx context.Context, progress io.Writer, cache, folder string) (*Alertmanager, error) {
 	file := filepath.Join(folder, "alertmanager.yaml")
 	if err := os.WriteFile(file, []byte(alertmanagerConfiguration), 0o644); err != nil {

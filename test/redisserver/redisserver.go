@@ -40,7 +40,7 @@ type Server struct {
 	running             *exec.Cmd
 }
 
-// Start starts a server without a disk, which ends with the test. The settings come after those of this package, as
+// Start starts a server without a disk, which ends with the test. The settings come after the settings of this package, as
 // on the command line of Redis: "--maxmemory", "10mb".
 func Start(t testing.TB, settings ...string) *Server {
 	t.Helper()

@@ -82,7 +82,7 @@ func (b *bench) annotateBare(ctx context.Context) error {
 		return err
 	}
 
-	if err := annotate("those of the chart"); err != nil {
+	if err := annotate("the webhooks of the chart"); err != nil {
 		return err
 	}
 	bindings := b.clients.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()

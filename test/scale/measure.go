@@ -71,7 +71,7 @@ type result struct {
 	polls  int64
 	// first, median and last are when the operator annotated a pod, since the change of its
 	// namespace. served is when the last broker got the set, and said when the status said
-	// so, both since the last change. All are zero where no pod gets a set.
+	// so, both since the last change. All are zero if no pod gets a set.
 	first, median, last, served, said time.Duration
 	// operator, apiServer and etcd are processor times.
 	operator, apiServer, etcd time.Duration

@@ -30,7 +30,7 @@ type operator struct {
 	installation *installation
 	program      string
 	log          string              // path of a file
-	group        *controlgroup.Group // nil where this machine lets none be made
+	group        *controlgroup.Group // nil if this machine allows none
 	command      *exec.Cmd
 	exited       chan struct{}
 	failure      error // of its end, once exited is closed

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// expiry is when certificates expire. The leader has those of key gateways.
+// expiry is when certificates expire. Only the leader has the certificates of key gateways.
 var expiry = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 	Name: "crypto_broker_operator_certificate_expiry_timestamp_seconds",
 	Help: "Unix time at which the certificate expires: of the webhook's certificate authority (ca), of this replica's serving certificate (leaf), and, of the leader, the same of key gateways (key-gateway-ca and key-gateway).",

@@ -63,7 +63,7 @@ func authoritiesOf(endpoint, caBundle string) (text, found, expected string) {
 			return "", "a block " + block.Type, "PEM with certificates alone"
 		}
 		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
-			return "", "a block CERTIFICATE that is no certificate", "PEM with certificates"
+			return "", "a block CERTIFICATE that is not a certificate", "PEM with certificates"
 		}
 		certificates = append(certificates, pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: block.Bytes})...)
 	}

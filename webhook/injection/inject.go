@@ -135,7 +135,7 @@ func runsAsRoot(pod *corev1.Pod) bool {
 
 // sharesProcesses returns the field that lets containers of the pod see the processes
 // of each other, empty if there is none. Through /proc they reach memory, files and
-// sockets of processes of the same user. For those of the broker they also need
+// sockets of processes of the same user. For the broker they also need
 // CAP_SYS_PTRACE, because the broker is not dumpable.
 func sharesProcesses(pod *corev1.Pod) string {
 	switch {

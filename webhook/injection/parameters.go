@@ -17,7 +17,7 @@ import (
 // the place of Inject: the same container and volumes, made by the same code,
 // without what depends on the pod. A policy cannot read the ConfigMap with the
 // profiles, so there is no snapshot and no lowest revision. cluster is the UID of
-// kube-system, empty where brokers take sets without a signature.
+// kube-system, empty if brokers take sets without a signature.
 //
 // The error names what of the template cannot be used.
 func Parameters(template Template, cluster string) (v1alpha1.InjectionTemplateSpec, error) {

@@ -264,7 +264,7 @@ var resourceAnnotations = []struct {
 	{corev1.ResourceMemory, contract.MemoryRequestAnnotation, contract.MemoryLimitAnnotation},
 }
 
-// fitResources compares requests with limits: those of the pod, or else those of the
+// fitResources compares requests with limits. Each comes from the pod, or else from the
 // template.
 func (o *podOptions) fitResources(pod *corev1.Pod, template Template, found *problems) {
 	resources := o.over(template).Resources

@@ -16,7 +16,7 @@ import (
 
 // put puts the broker into a pod. A pod with the operator's stamp may have a broker
 // already: from another replica, perhaps of another version, or because it is a copy of
-// an injected pod. Then put replaces container, volumes and mounts by those of a new pod,
+// an injected pod. Then put replaces container, volumes and mounts by the ones of a new pod,
 // whatever they were. So a stamp and a container that somebody writes by hand give no
 // other broker than the operator's. A pod without the stamp that uses a reserved name is
 // refused.
@@ -155,7 +155,7 @@ func variableFor(mount corev1.VolumeMount) corev1.EnvVar {
 	return corev1.EnvVar{Name: contract.SocketVariable, Value: path.Join(mount.MountPath, contract.SocketFile)}
 }
 
-// putVolumes returns the pod's volumes with those of the broker, each in the place of a
+// putVolumes returns the pod's volumes and the broker's volumes, each in the place of a
 // former one of the same name.
 func (r *rendering) putVolumes(found []corev1.Volume) (volumes []corev1.Volume) {
 	socket, profiles := r.volumes()

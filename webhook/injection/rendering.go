@@ -54,7 +54,7 @@ type rendering struct {
 	// callers are the containers with a socket, in the order of the pod.
 	callers []string
 
-	// statusPort is false where the broker may not open a port.
+	// statusPort is false if the broker may not open a port.
 	statusPort bool
 
 	// formerPort is the status port of the broker that the pod came with, 0 if

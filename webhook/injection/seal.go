@@ -19,9 +19,9 @@ type Seal struct {
 	// Audience is the audience that sets must be signed for.
 	Audience string
 	// Lowest is the lowest revision that the broker accepts: the revision of the
-	// namespace's set at admission, 0 where there is none.
+	// namespace's set at admission, 0 if there is none.
 	Lowest int64
-	// Signature is the signature file of the profiles at admission; nil where the
+	// Signature is the signature file of the profiles at admission; nil if the
 	// broker would refuse them.
 	Signature []byte
 }
@@ -54,7 +54,7 @@ func (s Seal) podArguments() []string {
 	return arguments
 }
 
-// snapshot returns the profiles that a pod may carry as its snapshot: nil where the
+// snapshot returns the profiles that a pod may carry as its snapshot: nil if the
 // broker would refuse them.
 func (s Seal) snapshot(profiles []byte) []byte {
 	if len(s.Keys) > 0 && s.Signature == nil {

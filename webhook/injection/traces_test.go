@@ -109,7 +109,7 @@ func TestTracesThatNoBrokerWouldStartWithAreRefused(t *testing.T) {
 		}, `CABundle is "a block PRIVATE KEY", expected PEM with certificates alone`},
 		"a certificate that is none": {func(t *Traces) {
 			t.Endpoint, t.CABundle = "https://c:4317", "-----BEGIN CERTIFICATE-----\nc2VjcmV0\n-----END CERTIFICATE-----\n"
-		}, `CABundle is "a block CERTIFICATE that is no certificate", expected PEM with certificates`},
+		}, `CABundle is "a block CERTIFICATE that is not a certificate", expected PEM with certificates`},
 		"half a certificate": {func(t *Traces) {
 			t.Endpoint, t.CABundle = "https://c:4317", certificate+certificate[:len(certificate)/2]
 		}, `CABundle is "a block that cannot be read"`},

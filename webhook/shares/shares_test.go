@@ -120,7 +120,7 @@ func TestWhoGivesUpHoldsNothing(t *testing.T) {
 	}
 }
 
-// Whatever happens, what is held and what is free is the total.
+// At any time the held part and the free part add up to the total.
 func TestNothingIsLostAmongMany(t *testing.T) {
 	s := New(100)
 	var running sync.WaitGroup

@@ -24,7 +24,7 @@ import (
 // comparison compares what namespaces serve before and after one request.
 type comparison struct {
 	before, after client.Object
-	// selectors are those of before and after, nil where they are no cluster profiles.
+	// selectors are the selectors before and after the change. They are nil for CryptoProfiles.
 	selectors [2]labels.Selector
 	// minimum is the least strength in bits, 0 for none.
 	minimum int

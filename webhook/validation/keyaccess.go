@@ -17,7 +17,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/resources"
 )
 
-// keyAccessValidator refuses policies and peers that a key access service would not accept. It asks nobody.
+// keyAccessValidator refuses policies and peers that a key access service would not accept. It reads nothing else.
 type keyAccessValidator[T client.Object] struct {
 	kind string
 	// namespace is the one of the key access service.

@@ -202,7 +202,7 @@ func (c *Cache) drop(id ID) {
 	}
 }
 
-// sweep overwrites the data keys whose time is over.
+// sweep overwrites the data keys that have expired.
 func (c *Cache) sweep() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

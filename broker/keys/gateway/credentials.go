@@ -69,7 +69,7 @@ func (t *transport) client() (*tlsprovider.Client, error) {
 		return nil, fmt.Errorf("cannot read the authorities of the key gateway: %w", err)
 	}
 	client, err := tlsprovider.New(tlsprovider.Config{MinVersion: tls.VersionTLS13, Authorities: text, ServerName: t.serverName})
-	// Without authorities, a client trusts those of the system.
+	// Without authorities, a client trusts the authorities of the system.
 	if len(text) == 0 || errors.Is(err, tlsprovider.ErrAuthorities) {
 		return nil, fmt.Errorf("%s has no certificate, expected PEM with the authorities of the key gateway", t.file)
 	}

@@ -7,6 +7,6 @@
 // them, see package pool. It remembers the protocol version of each server, so only the first
 // connection to a server asks for it.
 //
-// Errors wrap those of package keys. Their texts name the operation, the reason of the server
+// Errors wrap the errors of package keys. Their texts name the operation, the reason of the server
 // and the identifier of the key, and never have any part of a key.
 package kmip

@@ -26,7 +26,7 @@ const (
 var (
 	// errTooLarge is the error of a reply that was not read, because of its size.
 	errTooLarge = errors.New("the reply is too large")
-	// errUndecoded is the error of a reply that was read and is of no use: it is not valid, or it has an
+	// errUndecoded is the error of a reply that was read and cannot be used: it is not valid, or it has an
 	// object that the library does not know.
 	errUndecoded = errors.New("decode the reply")
 )

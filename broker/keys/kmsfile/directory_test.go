@@ -160,9 +160,9 @@ func TestAFileThatCannotBeUsedGivesNoKeysAndOneSentence(t *testing.T) {
 		text, authorities, link string
 		want                    string
 	}{
-		"no map":                    {text: secret, want: "is no map of text in YAML, expected address, token and mount"},
-		"no YAML":                   {text: "token: [" + secret, want: "is no map of text in YAML, expected address, token and mount"},
-		"a list as the token":       {text: "token: [" + secret + "]", want: "is no map of text in YAML, expected address, token and mount"},
+		"no map":                    {text: secret, want: "is not a map of text in YAML, expected address, token and mount"},
+		"no YAML":                   {text: "token: [" + secret, want: "is not a map of text in YAML, expected address, token and mount"},
+		"a list as the token":       {text: "token: [" + secret + "]", want: "is not a map of text in YAML, expected address, token and mount"},
 		"an empty file":             {text: "", want: "has no address and no token and no mount, expected address, token and mount"},
 		"no mount":                  {text: "address: https://a\ntoken: " + secret, want: "has no mount, expected address, token and mount"},
 		"a field of another client": {text: "address: https://a\ntoken: t\nmount: m\n" + secret + ": x", want: "has other fields, expected address, token and mount alone"},

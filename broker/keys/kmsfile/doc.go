@@ -4,5 +4,5 @@
 // of a file with the address, the token and the mount of an OpenBao or Vault server.
 //
 //	<name>   address, token and mount, as YAML
-//	ca.crt   the authorities of the servers, as PEM; without it, those of the system
+//	ca.crt   the authorities of the servers, as PEM; without it, the authorities of the system
 package kmsfile

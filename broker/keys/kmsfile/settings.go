@@ -18,7 +18,7 @@ type settings struct{ address, token, mount string }
 func parse(text []byte) (settings, error) {
 	var fields map[string]string
 	if err := yaml.Unmarshal(text, &fields); err != nil {
-		return settings{}, errors.New("is no map of text in YAML, expected address, token and mount")
+		return settings{}, errors.New("is not a map of text in YAML, expected address, token and mount")
 	}
 	s := settings{fields["address"], fields["token"], fields["mount"]}
 	var missing []string

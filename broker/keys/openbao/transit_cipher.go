@@ -99,7 +99,7 @@ func (c *transitCipher) Open(ctx context.Context, nonce, ciphertext, tag, additi
 	return nil, keys.ErrInvalidCiphertext
 }
 
-// transitWrapper implements keys.Wrapper. The wrapped bytes are those of the algorithm,
+// transitWrapper implements keys.Wrapper. The wrapped bytes are what the algorithm makes,
 // without the prefix of Transit.
 type transitWrapper struct{ transitKey }
 

@@ -46,7 +46,7 @@ func load(path string) (*module, error) {
 		return m, nil
 	}
 	if info, err := os.Stat(real); err != nil || !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("PKCS11.Module is %q, which is no file", path)
+		return nil, fmt.Errorf("PKCS11.Module is %q, which is not a file", path)
 	}
 	ctx := pkcs11.New(real)
 	if ctx == nil {

@@ -67,7 +67,7 @@ type Versioned interface {
 	ServerVersion() string
 }
 
-// Fragile is a connection that may be of no use any more although the server is well.
+// Fragile is a connection that may have become useless although the server works.
 type Fragile interface {
 	// Broken reports whether no other request can be made on the connection.
 	Broken() bool

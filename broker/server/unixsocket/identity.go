@@ -12,7 +12,7 @@ import (
 
 // Identity is what a socket says about its caller.
 type Identity struct {
-	// Name is the name of the container that calls. It is empty where one socket is for all
+	// Name is the name of the container that calls. It is empty if one socket is for all
 	// callers.
 	Name string
 	// Shared is whether other callers can call through this socket as well.

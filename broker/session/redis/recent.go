@@ -101,7 +101,7 @@ func (r *recent) dropLocked(id string) {
 	}
 }
 
-// sweep overwrites the keys whose time is over.
+// sweep overwrites the keys that have expired.
 func (r *recent) sweep() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

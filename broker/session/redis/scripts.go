@@ -21,14 +21,14 @@ const (
 	full    = "full"
 )
 
-// The keys of the scripts are those of the session, of its nonces, and of the sessions of its caller.
+// The keys in Redis that scripts use are the session, its nonces, and the sessions of its caller.
 var (
 	// beginScript adds a session. Arguments: record, wrapped key, version of the wrapping key, lifetime in
-	// milliseconds, id, begin, end, and most sessions in a part of those of the caller.
+	// milliseconds, id, begin, end, and how many sessions a part of the caller's sessions may have.
 	//
-	// The sessions of the caller are a sorted set by their ends. It has the process of Redis as well, whose end
-	// is never: the sessions of another process have ended. As below, the first write is one that Redis refuses
-	// without memory.
+	// The sessions of the caller are a sorted set by their ends. The set also has the run id of the Redis process,
+	// without an end, because sessions that another process began have ended. Here and in the scripts below, the
+	// first write is one that Redis refuses if it has no memory for it.
 	beginScript = script(runID + `
 local policy = string.match(redis.call('INFO', 'memory'), 'maxmemory_policy:(%S+)')
 if policy ~= 'noeviction' then return policy end

@@ -20,7 +20,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/regular"
 )
 
-// Names of files in the directory of settings. There are also those of TLS, as for key providers:
+// Names of files in the directory of settings. The files for TLS have the same names as for key providers:
 // [providers.Authorities], [providers.ClientCertificate] and [providers.ClientKey].
 const (
 	FileName = "Redis.yaml"
@@ -39,7 +39,7 @@ type Settings struct {
 	Cluster bool `yaml:"Cluster,omitempty"`
 	// Database is the number of the database. A cluster has one, 0.
 	Database int `yaml:"Database,omitempty"`
-	// User and SentinelUser are users of ACLs. Without them, the passwords are those of the default user.
+	// User and SentinelUser are users of ACLs. Without them, the passwords are for the default user.
 	User         string `yaml:"User,omitempty"`
 	SentinelUser string `yaml:"SentinelUser,omitempty"`
 	// WithoutTLS makes connections that are neither encrypted nor authenticated.
@@ -90,7 +90,7 @@ func Read(dir string) (s *Settings, warnings []string, err error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	decoder.KnownFields(true)
 	if err := decoder.Decode(s); err != nil {
-		return nil, nil, fmt.Errorf("%s is no file of settings for Redis: %s", name, unknownField.ReplaceAllString(strings.Join(strings.Fields(err.Error()), " "), "found the unknown field $1"))
+		return nil, nil, fmt.Errorf("%s is not a file of settings for Redis: %s", name, unknownField.ReplaceAllString(strings.Join(strings.Fields(err.Error()), " "), "found the unknown field $1"))
 	}
 	if err := s.check(); err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", name, err)

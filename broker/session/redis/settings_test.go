@@ -29,7 +29,7 @@ func TestWrongSettingsAreRefusedWithOneSentence(t *testing.T) {
 		"both protections of keys":     {one + fine + "WrappingKey: k\n", "WrappingKey and KeysInClear are both set, expected one of them"},
 		"a misspelt field":             {one + fine + "Address: r\n", "found the unknown field Address"},
 		"a user without a password":    {one + fine + "User: broker\n", `has no file password, which the user "broker" needs`},
-		"no YAML":                      {"[", "is no file of settings for Redis"},
+		"no YAML":                      {"[", "is not a file of settings for Redis"},
 		"too much":                     {strings.Repeat("#", 65<<10), "has more than 65536 bytes"},
 	} {
 		t.Run(sentence, func(t *testing.T) {

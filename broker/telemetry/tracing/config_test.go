@@ -14,7 +14,7 @@ import (
 func TestSpansGoWhereTheVariablesSay(t *testing.T) {
 	for sentence, test := range map[string]struct {
 		variables []string
-		want      []string // none where traces are off
+		want      []string // none if traces are off
 	}{
 		"nothing is set":                            {nil, nil},
 		"none is said":                              {[]string{"OTEL_TRACES_EXPORTER=none", "OTEL_EXPORTER_OTLP_ENDPOINT=http://c:4318"}, nil},

@@ -88,7 +88,7 @@ func (c *collector) overHTTP(ctx context.Context, t target, secure *tlsprovider.
 		otlptracehttp.WithHeaders(c.headers), otlptracehttp.WithTimeout(c.timeout),
 	}
 	if secure != nil {
-		transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forbidigo // its connections are those of broker/tlsprovider after the next line
+		transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forbidigo // broker/tlsprovider makes its connections from the next line on
 		if err := secure.Secure(transport, t.endpoint); err != nil {
 			return nil, err
 		}

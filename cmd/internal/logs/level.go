@@ -46,7 +46,7 @@ const (
 )
 
 // Follow sets the level to the one that a file has, now and whenever the file changes, until ctx
-// ends. While the file is missing or empty, the level is that of NewLevel; a file with anything else
+// ends. While the file is missing or empty, the level is the one from NewLevel; a file with anything else
 // changes nothing. Each change and each problem is a line of the log. The path is absolute.
 func (l *Level) Follow(ctx context.Context, file string, logger *slog.Logger) {
 	l.file, l.logger = file, logger

@@ -42,7 +42,7 @@ type Namespace struct {
 	// the ConfigMap, until the cache has it. It is empty after that.
 	PendingVersion string
 
-	// Served is what the namespace served, nil where this process has neither
+	// Served is what the namespace served, nil if this process has neither
 	// written nor found a set. It counts before the ConfigMap, which somebody
 	// may have edited or deleted.
 	Served *downgrade.State
@@ -58,7 +58,7 @@ type Namespace struct {
 	// what the namespace served.
 	BaselineMissing bool
 	// HeldReason says why the set stays as it is although profiles are missing,
-	// empty where it does not.
+	// empty if it does not.
 	HeldReason string
 
 	// BaselineReported is true once an event said that the baseline is missing.

@@ -5,8 +5,8 @@ package state
 import "k8s.io/apimachinery/pkg/util/resourceversion"
 
 // IsBehind reports whether an object that the cache has is older than the
-// operator's own last write. found is its resource version, empty where the cache
-// has no object. written is the resource version of the write, empty where the cache
+// operator's own last write. found is its resource version, empty if the cache
+// has no object. written is the resource version of the write, empty if the cache
 // is known to have it.
 func IsBehind(found, written string) bool {
 	if written == "" {

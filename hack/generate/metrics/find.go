@@ -125,7 +125,7 @@ func (f *finder) call(call *ast.CallExpr) error {
 			for _, each := range list.Elts {
 				label, _ := textOf(each)
 				if label == "" {
-					return fmt.Errorf("%s: a label of the metric %s is no constant string", f.files.Position(each.Pos()), m.name)
+					return fmt.Errorf("%s: a label of the metric %s is not a constant string", f.files.Position(each.Pos()), m.name)
 				}
 				m.labels = append(m.labels, label)
 			}

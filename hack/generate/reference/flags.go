@@ -34,7 +34,7 @@ func flags() (string, error) {
 		return "", err
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
-	// The settings are those of "make build", so the build cache has most of it.
+	// "make build" has the same settings, so the build cache has most of it.
 	build := exec.Command("go", "build", "-trimpath", "-tags", "grpcnotrace", "-o", folder+string(filepath.Separator), "./cmd/...")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFIPS140=v1.0.0")
 	if output, err := build.CombinedOutput(); err != nil {

@@ -37,7 +37,7 @@ func newBufferPool(sizes ...int) *bufferPool {
 	return &bufferPool{sizes, make([]sync.Pool, len(sizes))}
 }
 
-// of returns the pool of the buffers for size bytes, and their size. pool is nil where no
+// of returns the pool of the buffers for size bytes, and their size. pool is nil if no
 // pool fits: size is too large, or the buffers would be more than twice as large.
 func (p *bufferPool) of(size int) (pool *sync.Pool, whole int) {
 	i, _ := slices.BinarySearch(p.sizes, size)

@@ -58,7 +58,7 @@ func ShareOf(memory int64, connections, callers int) Share {
 
 // Caller is all clients of one socket together. It counts what they use of their share.
 type Caller struct {
-	// name is the name of the container. It is empty where one socket is for all callers.
+	// name is the name of the container. It is empty if one socket is for all callers.
 	name string
 	Share
 	processors *work.Processors
@@ -134,7 +134,7 @@ func (c *Caller) admit(conn *Conn) bool {
 	return true
 }
 
-// Name returns the name of the container, empty where one socket is for all callers.
+// Name returns the name of the container, empty if one socket is for all callers.
 func (c *Caller) Name() string { return c.name }
 
 // Connections returns how many connections the caller has.

@@ -106,7 +106,7 @@ func (p *Slot) TakeMemory(ctx context.Context, what fmt.Stringer, size int, pati
 
 // Reserve waits at most for patience until there are this many bytes of memory, which the slot
 // then holds until it ends. Its messages take no memory of their own afterwards. The slot must
-// hold no memory yet. The errors are those of TakeMemory.
+// hold no memory yet. It returns the errors of TakeMemory.
 func (p *Slot) Reserve(ctx context.Context, what fmt.Stringer, bytes int64, patience time.Duration) error {
 	if err := p.acquire(ctx, what, bytes, patience); err != nil {
 		return err

@@ -22,8 +22,8 @@ type keyLog struct {
 }
 
 // keyFailed logs why a key manager did not do what a call needs. Errors of providers have no
-// part of a key or of an input. What the key directory has to say of a key, it has logged
-// already: its errors are the bare errors of package keys.
+// part of a key or of an input. Errors of the key directory are the bare errors of package keys,
+// and are not logged again: the directory has logged what is wrong with the key.
 func (h *Handlers) keyFailed(c *Call, name, id string, err error) {
 	if err == keys.ErrUnusable || err == keys.ErrUnavailable || !keys.Transient(err) && !errors.Is(err, keys.ErrUnusable) && !errors.Is(err, keys.ErrDenied) { //nolint:errorlint // the bare errors are meant
 		return

@@ -121,7 +121,7 @@ func (h *Handlers) listedKey(c *Call, name string, policy *profile.KeyPolicy, wa
 		}
 	}
 	if _, external := policy.Manager(); external {
-		// Not every id there can have a version, so a reply with one might be of no use.
+		// Not every id there can have a version, so the broker might refuse an id that it has given in a reply.
 		key = key.WithVersion("")
 	}
 	return key, nil

@@ -85,8 +85,8 @@ type exchange struct {
 	// broken is why the reader cannot go on, nil if it can.
 	broken error
 	turn   flow.Turn
-	// served is when the last message was served. left is for how many messages in a row
-	// the writer sent the replies. made is how many replies the current message has.
+	// served is when the last message was served. left is how many messages in a row had
+	// their replies sent by the writer. made is how many replies the current message has.
 	served time.Time
 	left   int
 	made   int

@@ -88,7 +88,7 @@ func controlGroupLimit(root fs.FS) (int64, error) {
 	return lowest, err
 }
 
-// readLimit reads one limit, 0 where there is none.
+// readLimit reads one limit, 0 if there is none.
 func readLimit(root fs.FS, name string) (int64, error) {
 	value, err := readControl(root, name)
 	if err != nil || value == "" || value == "max" {

@@ -58,7 +58,7 @@ func (c *Config) connect() (err error) {
 
 // Operation is an operation that is measured.
 type Operation struct {
-	// Name is the name in tables, and Flag that of the command's flag.
+	// Name is the name in tables. Flag is the name of the command's flag.
 	Name, Flag string
 	kind       pool.Kind
 	run        func(ctx context.Context, s *kmip.Session, of *measured) error

@@ -177,7 +177,7 @@ func (r *Run) line(ctx context.Context, line string) (fresh string, already bool
 	}
 	wrapped, err := hex.DecodeString(text)
 	if err != nil {
-		return line, false, errors.New("the line is no even number of hexadecimal digits")
+		return line, false, errors.New("the line is not an even number of hexadecimal digits")
 	}
 	renewed, already, err := r.rewrap(ctx, wrapped)
 	if err != nil || already {

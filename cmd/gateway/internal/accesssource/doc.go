@@ -3,7 +3,7 @@
 // Package accesssource has the policies and peers of a key access service that KeyAccessPolicies and
 // KeyAccessPeers of a namespace describe.
 //
-// While one policy is wrong, no change of policies counts: the set that was good last stays in use, so
-// that a policy which was meant to deny is never missing from the others. A service that has no good
-// set yet releases nothing. The same holds for peers, without which a service works.
+// While one policy is wrong, no change of policies takes effect: the last good set stays in use. So a
+// policy that denies is never missing while the others are in use. A service that has no good set yet
+// releases nothing. The same holds for peers, but a service works without peers.
 package accesssource

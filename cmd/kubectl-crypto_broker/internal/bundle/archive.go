@@ -27,7 +27,7 @@ const folder = "crypto-broker-bundle"
 // always is what no archive has.
 const always = `This archive has no Secret, no value of an environment variable, and no private key. Of each object it has only the
 fields that support needs:
-- of annotations and labels: those of cryptobroker.io that Kubernetes or the operator reads, and app.kubernetes.io
+- of annotations and labels: the ones of cryptobroker.io that Kubernetes or the operator reads, and app.kubernetes.io
 - of pods: the state of the broker, and no other container
 - of the operator's arguments: values of flags that are known to have no secret
 - of webhook configurations: what identifies the certificates in the caBundle

@@ -81,7 +81,7 @@ func (c *Checker) discovered(lack error) (State, string) {
 			return Failed, fmt.Sprintf("the API server has no resource %s.%s: %s", resource, v1alpha1.GroupVersion.Group, installDefinitions)
 		}
 	}
-	return cannotTell("whether the resource definitions are those of this version; the API server has the resources", lack)
+	return cannotTell("whether the resource definitions are of this version; the API server has the resources", lack)
 }
 
 // isOfThisVersion reports whether a resource definition has the schemas of the one that is

@@ -39,7 +39,7 @@ func explainStart(ctx context.Context, client kubernetes.Interface, pod *corev1.
 	case pod.Spec.NodeName == "":
 		return ""
 	case status != nil && status.State.Waiting != nil && slices.Contains([]string{"ImagePullBackOff", "ErrImagePull", "ErrImageNeverPull", "InvalidImageName"}, status.State.Waiting.Reason):
-		return fmt.Sprintf("The image is that of the chart's broker.image, or of the annotation %s; the annotation %s names a Secret to pull it with.", contract.ImageAnnotation, contract.ImagePullSecretAnnotation)
+		return fmt.Sprintf("The image comes from the chart's value broker.image, or from the annotation %s; the annotation %s names a Secret to pull it with.", contract.ImageAnnotation, contract.ImagePullSecretAnnotation)
 	case status != nil && status.LastTerminationState.Terminated != nil && status.LastTerminationState.Terminated.Reason == "OOMKilled":
 		return fmt.Sprintf("The broker needs more memory: the annotation %s of the template gives it more.", contract.MemoryLimitAnnotation)
 	case sets.BaselineMissing(ctx, pod.Namespace):
@@ -126,8 +126,8 @@ type profileOf struct {
 	conditions []metav1.Condition
 }
 
-// profilesOf lists the profiles that apply to a namespace, those of the namespace
-// first. It returns false where those of the namespace can't be read.
+// profilesOf lists the profiles that apply to a namespace, CryptoProfiles of the namespace
+// first. It returns false if these CryptoProfiles can't be read.
 func profilesOf(ctx context.Context, client kubernetes.Interface, namespace string, namespaceLabels map[string]string, e *explanation) (all []profileOf, known bool) {
 	var own v1alpha1.CryptoProfileList
 	var cluster v1alpha1.ClusterCryptoProfileList

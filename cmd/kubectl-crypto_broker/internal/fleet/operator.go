@@ -47,16 +47,16 @@ func (f *Follower) followOperator(ctx context.Context) {
 	}
 }
 
-// lease is the Lease of the operator's leader, as it was seen last.
+// lease is what look last read of the Lease of the operator's leader.
 type lease struct {
 	client             kubernetes.Interface
 	namespace, version string
-	since              time.Time // of the first look that found this version
+	since              time.Time // when look first found this version
 }
 
-// look returns a sentence if nobody has renewed the Lease for a minute, else an empty text: also if
-// the user may not read it, or if there is none. It compares looks, because the clocks of
-// the user and of the operator may differ.
+// look returns a sentence if nobody has renewed the Lease for a minute. It returns an empty text otherwise,
+// also if the user may not read the Lease or if there is none. It measures the time between its calls,
+// because the clocks of the user and of the operator may differ.
 func (l *lease) look(ctx context.Context, now time.Time) string {
 	found, err := installation.Find(ctx, l.client, "")
 	if err != nil {

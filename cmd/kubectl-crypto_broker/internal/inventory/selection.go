@@ -39,7 +39,7 @@ func NewSelection(names []string) (Selection, error) {
 	return slices.Compact(all), nil
 }
 
-// Names returns the names that a selection can have, except those of RSA keys of rare sizes.
+// Names returns the names that a selection can have, except names of RSA keys of rare sizes.
 func Names() []string {
 	names := slices.Concat(algorithm.PrimitiveNames(), algorithm.Signatures(algorithm.Classical), algorithm.Signatures(algorithm.PostQuantum),
 		algorithm.Ciphers(), algorithm.Streams(), algorithm.Wrappings(), algorithm.Sessions())

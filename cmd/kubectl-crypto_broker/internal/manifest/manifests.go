@@ -137,12 +137,12 @@ func text(data []byte) ([]byte, error) {
 	}
 	data = bytes.TrimPrefix(data, markUTF8)
 	if at := bytes.IndexByte(data, 0); at >= 0 {
-		return nil, fmt.Errorf("is no text: found a zero byte at offset %d, expected YAML or JSON", at)
+		return nil, fmt.Errorf("is not text: found a zero byte at offset %d, expected YAML or JSON", at)
 	}
 	for at := 0; at < len(data); {
 		r, size := utf8.DecodeRune(data[at:])
 		if r == utf8.RuneError && size == 1 {
-			return nil, fmt.Errorf("is no text in UTF-8: found the byte %#02x at offset %d, expected YAML or JSON", data[at], at)
+			return nil, fmt.Errorf("is not text in UTF-8: found the byte %#02x at offset %d, expected YAML or JSON", data[at], at)
 		}
 		at += size
 	}
