@@ -28,7 +28,7 @@ type keyAccessMetrics struct {
 	verifier *caller.Verifier
 	shedder  *limit.Shedder
 
-	waiting, keys, lookups, fetches, proofs, proofLimit *prometheus.Desc
+	waiting, keys, lookups, signatures, fetches, proofs, proofLimit *prometheus.Desc
 }
 
 type keyAccessRequest struct {
@@ -64,6 +64,7 @@ func newKeyAccessMetrics(registry *prometheus.Registry, ring func() *keyring.Rin
 		waiting:    prometheus.NewDesc("crypto_broker_gateway_key_access_requests_waiting", "Requests of clients for data keys that wait in the queue.", nil, nil),
 		keys:       prometheus.NewDesc("crypto_broker_gateway_key_access_keys", "Keys of the key directory, by state: current if new files use the key, old if it only unwraps, or pending if its key manager has not given its public key yet.", []string{"state"}, nil),
 		lookups:    prometheus.NewDesc("crypto_broker_gateway_key_access_issuer_key_lookups_total", "Uses of the kept keys of issuers, by result: hit, or miss if the key was not there.", []string{"result"}, nil),
+		signatures: prometheus.NewDesc("crypto_broker_gateway_key_access_token_signature_lookups_total", "Tokens of issuers that are known, by whether their signature was checked before: hit, or miss.", []string{"result"}, nil),
 		fetches:    prometheus.NewDesc("crypto_broker_gateway_key_access_issuer_fetches_total", "Requests for the keys of issuers, by result: fetched or failed.", []string{"result"}, nil),
 		proofs:     prometheus.NewDesc("crypto_broker_gateway_key_access_proofs", "Proofs that are remembered, so that none is accepted twice.", nil, nil),
 		proofLimit: prometheus.NewDesc("crypto_broker_gateway_key_access_proof_limit", "Proofs that can be remembered. Beyond it, requests with proofs are refused.", nil, nil),
@@ -96,7 +97,7 @@ func (m *keyAccessMetrics) DataKey(result keyaccess.Result) { m.dataKeys[result]
 
 // Describe implements prometheus.Collector.
 func (m *keyAccessMetrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{m.waiting, m.keys, m.lookups, m.fetches, m.proofs, m.proofLimit} {
+	for _, desc := range []*prometheus.Desc{m.waiting, m.keys, m.lookups, m.signatures, m.fetches, m.proofs, m.proofLimit} {
 		ch <- desc
 	}
 }
@@ -117,6 +118,8 @@ func (m *keyAccessMetrics) Collect(ch chan<- prometheus.Metric) {
 	gauge(m.keys, len(ring.Pending()), "pending")
 	counter(m.lookups, stats.KeyHits, "hit")
 	counter(m.lookups, stats.KeyMisses, "miss")
+	counter(m.signatures, stats.SignatureHits, "hit")
+	counter(m.signatures, stats.SignatureMisses, "miss")
 	counter(m.fetches, stats.Fetches, "fetched")
 	counter(m.fetches, stats.FailedFetches, "failed")
 	gauge(m.proofs, stats.Proofs)

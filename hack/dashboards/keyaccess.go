@@ -50,8 +50,9 @@ func keyAccess() *dashboard.DashboardBuilder {
 		WithPanel(lines("Room for proofs", "percentunit", 6, "Proofs that are remembered, as a share of those that can be.",
 			query{"max(" + ofService("proofs") + " / " + ofService("proof_limit") + ")", "used"})).
 		WithRow(row("Caches")).
-		WithPanel(lines("Hit rate of the keys of issuers", "percentunit", 12, "Share of the tokens whose key of their issuer was there. Below 75 % the alert CryptoBrokerKeyAccessMissesKeys fires.",
-			query{sum("", rate(ofService("issuer_key_lookups_total", `result="hit"`))) + " / clamp_min(" + sum("", rate(ofService("issuer_key_lookups_total"))) + ", 1e-9)", "hits"})).
+		WithPanel(lines("Hit rate of the keys of issuers and of tokens", "percentunit", 12, "Share of the tokens whose key of their issuer was there, and of the tokens whose signature was checked before. Below 75 % of the keys the alert CryptoBrokerKeyAccessMissesKeys fires.",
+			query{sum("", rate(ofService("issuer_key_lookups_total", `result="hit"`))) + " / clamp_min(" + sum("", rate(ofService("issuer_key_lookups_total"))) + ", 1e-9)", "keys"},
+			query{sum("", rate(ofService("token_signature_lookups_total", `result="hit"`))) + " / clamp_min(" + sum("", rate(ofService("token_signature_lookups_total"))) + ", 1e-9)", "signatures of tokens"})).
 		WithPanel(lines("Requests to issuers", "reqps", 12, "Requests for the keys of issuers each second, by result.",
 			query{sum("result", rate(ofService("issuer_fetches_total"))), "{{result}}"})).
 		WithPanel(lines("Hit rate of data keys", "percentunit", 12, "Share of the looks for data keys of key managers that found one, or that waited for another request which asked for the same. A line at zero means that no key is in a key manager.",

@@ -5,6 +5,7 @@ package caller
 import (
 	"crypto/sha256"
 	"sync"
+	"sync/atomic"
 )
 
 // rememberedTokens is how many tokens one generation of [signatures] has. Two generations take less than 4 MB.
@@ -15,6 +16,8 @@ const rememberedTokens = 1 << 14
 // looked at each time. It has two generations: a full one becomes the one before, which is then forgotten.
 type signatures struct {
 	limit int
+	// hits and misses count what [signatures.has] has said.
+	hits, misses atomic.Uint64
 
 	mu                sync.Mutex
 	current, previous map[signatureID]struct{}
@@ -36,12 +39,16 @@ func signatureOf(key publicKey, token string) signatureID {
 func (s *signatures) has(id signatureID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, found := s.current[id]; found {
-		return true
+	_, found := s.current[id]
+	if !found {
+		if _, found = s.previous[id]; found {
+			s.put(id)
+		}
 	}
-	_, found := s.previous[id]
 	if found {
-		s.put(id)
+		s.hits.Add(1)
+	} else {
+		s.misses.Add(1)
 	}
 	return found
 }

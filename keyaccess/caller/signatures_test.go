@@ -30,7 +30,11 @@ func TestTheSignatureOfATokenIsRemembered(t *testing.T) {
 	if !w.remembers(token, w.issuer.Key()) {
 		t.Error("a token that was accepted is not remembered")
 	}
+	before := w.verifier.Stats()
 	w.accept(w.request(token))
+	if after := w.verifier.Stats(); after.SignatureHits != before.SignatureHits+1 || after.SignatureMisses != before.SignatureMisses {
+		t.Errorf("found %+v, expected one hit more than %+v", after, before)
+	}
 }
 
 // TestAChangedTokenIsNotTheOneThatIsRemembered is the attack of a caller with a good token who would like to be somebody else.

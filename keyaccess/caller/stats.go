@@ -6,6 +6,8 @@ package caller
 type Stats struct {
 	// KeyHits are the uses of an issuer's keys that were there, and KeyMisses those for which a newer key was looked for.
 	KeyHits, KeyMisses uint64
+	// SignatureHits are the tokens whose signature was checked before, and SignatureMisses the others.
+	SignatureHits, SignatureMisses uint64
 	// Fetches are the times that the keys of an issuer arrived, and FailedFetches those that they did not.
 	Fetches, FailedFetches uint64
 	// Proofs is how many proofs are remembered, and ProofLimit how many can be.
@@ -14,7 +16,7 @@ type Stats struct {
 
 // Stats returns the numbers of the verifier.
 func (v *Verifier) Stats() Stats {
-	sum := Stats{Proofs: v.replays.size(), ProofLimit: v.config.Replays}
+	sum := Stats{Proofs: v.replays.size(), ProofLimit: v.config.Replays, SignatureHits: v.signatures.hits.Load(), SignatureMisses: v.signatures.misses.Load()}
 	for _, i := range v.issuers {
 		sum.KeyHits += i.hits.Load()
 		sum.KeyMisses += i.misses.Load()
