@@ -16,7 +16,7 @@ var (
 	replyBytesDescription = prometheus.NewDesc("crypto_broker_reply_bytes_total",
 		"Bytes of the messages of replies, by operation. Errors do not count.", []string{"operation"}, nil)
 	connectionsDescription = prometheus.NewDesc("crypto_broker_connections",
-		"Open connections to the socket of a container, by container. Those of the session gateway do not count. The container is empty if all callers share a socket.", []string{"container"}, nil)
+		"Open connections to the socket of a container, by container. Connections of the session gateway do not count. The container is empty if all callers share a socket.", []string{"container"}, nil)
 )
 
 // traffic collects the bytes of messages and the connections of clients.
