@@ -30,8 +30,8 @@ type Directory struct {
 	current atomic.Pointer[map[string]*Key]
 
 	// Only the watching goroutine uses the fields below.
-	loaded map[string]*loaded
-	told   string // the last event of the observer, as text
+	loaded   map[string]*loaded
+	lastText string // the last event of the observer, as text
 }
 
 var _ Provider = (*Directory)(nil)
@@ -229,8 +229,8 @@ func (d *Directory) tell(event Event) {
 			fmt.Fprintf(&b, "%s %x\n", id, key.digest)
 		}
 	}
-	if text := b.String(); text != d.told {
-		d.told = text
+	if text := b.String(); text != d.lastText {
+		d.lastText = text
 		d.observe(event)
 	}
 }

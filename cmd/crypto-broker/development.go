@@ -41,18 +41,18 @@ that was started with --development-service does this.`,
 
 // measured returns the result of a measurement.
 func (c *caller) measured(results string) (*result, error) {
-	var told struct {
+	var measured struct {
 		Results []struct {
 			Name string `json:"name"`
 			Time int64  `json:"avgTime"` // nanoseconds
 		} `json:"results"`
 	}
-	if err := json.Unmarshal([]byte(results), &told); err != nil {
+	if err := json.Unmarshal([]byte(results), &measured); err != nil {
 		return nil, fmt.Errorf("the broker at %s sent measurements that cannot be read: %w", c.Socket, err)
 	}
 	var text bytes.Buffer
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	for _, r := range told.Results {
+	for _, r := range measured.Results {
 		fmt.Fprintf(table, "%s\t%s\n", r.Name, time.Duration(r.Time))
 	}
 	_ = table.Flush() // a bytes.Buffer takes everything

@@ -27,13 +27,13 @@ answers.`,
 				return nil, err
 			}
 			type response struct{ Status string }
-			told := reply.GetStatus().String()
+			status := reply.GetStatus().String()
 			r := &result{
 				message: "Health check response", took: "Health check",
-				response: response{told}, text: []byte(told + "\n"),
+				response: response{status}, text: []byte(status + "\n"),
 			}
 			if c.output.Value == commandline.FormatJSON {
-				r.fields = []field{{"Status", told}}
+				r.fields = []field{{"Status", status}}
 			}
 			if reply.GetStatus() != healthv1.HealthCheckResponse_SERVING {
 				r.verdict = errNotServing

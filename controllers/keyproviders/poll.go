@@ -52,23 +52,23 @@ type poller struct {
 	component string
 	interval  time.Duration
 	ask       Ask
-	// changed is called for each provider about which a gateway says something else.
+	// changed is called for each provider whose report by a gateway has changed.
 	changed func(types.NamespacedName)
 	kicked  chan struct{}
 
 	mu sync.Mutex
-	// objects are the providers that there are.
+	// objects are all providers.
 	objects map[types.UID]types.NamespacedName
-	// gateways are those that answer, by the UIDs of their pods.
+	// gateways are the gateways that answer, by the UIDs of their pods.
 	gateways map[types.UID]*gateway
-	// heard is when a gateway answered last, or when there was nothing to ask.
-	heard time.Time
+	// lastAnswer is when a gateway answered last, or when there was nothing to ask.
+	lastAnswer time.Time
 }
 
 func newPoller(pods client.Reader, component string, options Options, changed func(types.NamespacedName)) *poller {
 	return &poller{
 		pods: pods, namespace: options.OperatorNamespace, component: component, interval: options.Interval, ask: options.Ask, changed: changed, kicked: make(chan struct{}, 1),
-		objects: map[types.UID]types.NamespacedName{}, gateways: map[types.UID]*gateway{}, heard: time.Now(),
+		objects: map[types.UID]types.NamespacedName{}, gateways: map[types.UID]*gateway{}, lastAnswer: time.Now(),
 	}
 }
 
@@ -121,7 +121,7 @@ func (p *poller) views(uid types.UID) (views []*providerreport.Provider, silence
 	for _, pod := range slices.Sorted(maps.Keys(p.gateways)) {
 		views = append(views, p.gateways[pod].providers[uid])
 	}
-	return views, time.Since(p.heard)
+	return views, time.Since(p.lastAnswer)
 }
 
 // poll asks all gateways once.
@@ -180,7 +180,7 @@ func (p *poller) hasObjects() bool {
 		return true
 	}
 	clear(p.gateways)
-	p.heard = time.Now()
+	p.lastAnswer = time.Now()
 	return false
 }
 
@@ -226,7 +226,7 @@ func statusPort(pod *corev1.Pod) uint16 {
 
 // take takes the answer of a pod, and notes what has changed. The caller holds the lock.
 func (p *poller) take(pod types.UID, answer *gateway, changed map[types.UID]bool) {
-	p.heard = answer.answered
+	p.lastAnswer = answer.answered
 	known := p.gateways[pod]
 	switch {
 	case answer.providers == nil && known != nil:

@@ -18,7 +18,7 @@ func audit() *dashboard.DashboardBuilder {
 		return ofOperator("crypto_broker_operator_audit_records_total", `result="`+result+`"`)
 	}
 	lost := "(" + orZero(sum("", increase(records("lost"), "1h"))) + ") + (" + orZero(sum("", increase(operatorRecords("lost"), "1h"))) + ")"
-	return board("audit", "Audit", "Who was refused what and why, and audit records that were written and lost.", cluster, namespace, workload).
+	return newDashboard("audit", "Audit", "Who was refused what and why, and audit records that were written and lost.", cluster, namespace, workload).
 		WithRow(row("Now")).
 		WithPanel(number("Refused calls", "reqps", 4, "Calls each second that brokers refused because of the request.", orZero(sum("", rate(refused))), level{1, "yellow"}).Decimals(2)).
 		WithPanel(number("Refused pods", "none", 4, "Pods that the webhook refused in an hour.",

@@ -26,8 +26,8 @@ var (
 
 var source = common.DataSourceRef{Type: new("prometheus"), Uid: new("${datasource}")}
 
-// board begins a dashboard with its variables.
-func board(uid, title, description string, variables ...variable) *dashboard.DashboardBuilder {
+// newDashboard begins a dashboard with its variables.
+func newDashboard(uid, title, description string, variables ...variable) *dashboard.DashboardBuilder {
 	b := dashboard.NewDashboardBuilder("Crypto Broker / "+title).
 		Uid("crypto-broker-"+uid).
 		Description(description).

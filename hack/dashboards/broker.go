@@ -16,7 +16,7 @@ func broker() *dashboard.DashboardBuilder {
 	}
 	memory := "(" + ofBrokers("process_resident_memory_bytes") + " / " + ofBrokers("go_gc_gomemlimit_bytes") + " and on (cluster, instance) crypto_broker_build_info)"
 	cpu := rate(ofBrokers("process_cpu_seconds_total")) + " and on (cluster, instance) crypto_broker_build_info"
-	return board("broker", "Broker", "Calls to brokers: rate, errors, latency, and what the brokers need for them.", cluster, namespace, workload).
+	return newDashboard("broker", "Broker", "Calls to brokers: rate, errors, latency, and what the brokers need for them.", cluster, namespace, workload).
 		WithRow(row("Now")).
 		WithPanel(number("Calls", "reqps", 4, "Calls answered each second.", orZero(sum("", rate(requests))))).
 		WithPanel(number("Failed calls", "percentunit", 4, "Share of the calls that were answered with another code than OK.",

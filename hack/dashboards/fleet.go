@@ -23,7 +23,7 @@ func fleet() *dashboard.DashboardBuilder {
 	ofAlgorithms := func(matcher string) string {
 		return orZero(sum("", rate(ofBrokers("crypto_broker_served_requests_total", matcher))))
 	}
-	return board("fleet", "Fleet", "Who serves what, how strong it is, and how changes reach brokers.", cluster, namespace, workload).
+	return newDashboard("fleet", "Fleet", "Who serves what, how strong it is, and how changes reach brokers.", cluster, namespace, workload).
 		WithRow(row("Brokers")).
 		WithPanel(number("Brokers", "none", 4, "Brokers that Prometheus reaches.", orZero(count("", build)))).
 		WithPanel(number("Namespaces", "none", 4, "Namespaces with a broker.", orZero(count("", count("cluster, namespace", build))))).

@@ -24,7 +24,7 @@ func keyAccess() *dashboard.DashboardBuilder {
 	process := func(metric string) string {
 		return selector(metric, []string{`cluster=~"$cluster"`, `instance=~"$instance"`}) + " and on (cluster, instance) crypto_broker_gateway_key_access_requests_in_flight"
 	}
-	return board("key-access", "Key access", "Requests for data keys: latency, throughput, errors, caches, federation and limits.", keyAccessCluster, service).
+	return newDashboard("key-access", "Key access", "Requests for data keys: latency, throughput, errors, caches, federation and limits.", keyAccessCluster, service).
 		WithRow(row("Now")).
 		WithPanel(number("Requests", "reqps", 4, "Requests of clients for data keys that ended each second.", sum("", rate(requests)))).
 		WithPanel(number("Failed requests", "percentunit", 4, "Share of the requests that failed without a fault of the caller. Above 0.5 % the alert CryptoBrokerKeyAccessErrors fires.",

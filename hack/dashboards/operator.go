@@ -13,7 +13,7 @@ func operator() *dashboard.DashboardBuilder {
 		return orZero("sum(max by (cluster, exported_namespace) (" + ofNamespaces(metric, matchers...) + "))")
 	}
 	const state = "Only the replica that leads has this number."
-	return board("operator", "Operator", "Admission, propagation, certificates and rollouts.", operatorCluster, operatorNamespace).
+	return newDashboard("operator", "Operator", "Admission, propagation, certificates and rollouts.", operatorCluster, operatorNamespace).
 		WithRow(row("Now")).
 		WithPanel(atLeast("Replicas", "none", 4, "Replicas of the operator that Prometheus reaches.",
 			orZero(count("", ofOperator("crypto_broker_operator_certificate_expiry_timestamp_seconds", `certificate="leaf"`))), level{1, "yellow"}, level{2, "green"})).

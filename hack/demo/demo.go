@@ -196,12 +196,12 @@ func (d *demo) show(ctx context.Context) error {
 			return err
 		}
 	}
-	admitted, err := sight(ctx, d.client, &corev1.PodList{}, namespace,
+	admitted, err := watchFor(ctx, d.client, &corev1.PodList{}, namespace,
 		func(pod *corev1.Pod) bool { return pod.Labels["app"] == "app" })
 	if err != nil {
 		return err
 	}
-	completed, err := sight(ctx, d.client, &batchv1.JobList{}, namespace,
+	completed, err := watchFor(ctx, d.client, &batchv1.JobList{}, namespace,
 		func(job *batchv1.Job) bool { return job.Status.CompletionTime != nil || job.Status.Failed > 0 })
 	if err != nil {
 		return err
@@ -251,7 +251,7 @@ func (d *demo) change(ctx context.Context, pod string) error {
 	if err := d.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "default"}, &before); err != nil {
 		return err
 	}
-	stored, err := sight(ctx, d.client, &v1alpha1.CryptoProfileList{}, namespace,
+	stored, err := watchFor(ctx, d.client, &v1alpha1.CryptoProfileList{}, namespace,
 		func(profile *v1alpha1.CryptoProfile) bool { return profile.Generation > before.Generation })
 	if err != nil {
 		return err

@@ -19,9 +19,9 @@ type sighting struct {
 	err    error
 }
 
-// sight waits in the background for the first object that matches from now on. The API server reports a change within
+// watchFor waits in the background for the first object that matches from now on. The API server reports a change within
 // milliseconds, but the times in objects are whole seconds.
-func sight[T client.Object](ctx context.Context, c client.WithWatch, list client.ObjectList, namespace string,
+func watchFor[T client.Object](ctx context.Context, c client.WithWatch, list client.ObjectList, namespace string,
 	match func(T) bool) (<-chan sighting, error) {
 	watcher, err := c.Watch(ctx, list, client.InNamespace(namespace))
 	if err != nil {

@@ -38,7 +38,7 @@ type comparison struct {
 
 	// Results so far, which are used again because most namespaces are alike.
 	rendered map[string]*rendered
-	judged   map[likeness]judged
+	judged   map[judgementKey]judged
 }
 
 // selecting is a cluster profile with its selector, which is read once for all namespaces.
@@ -47,8 +47,8 @@ type selecting struct {
 	selector labels.Selector
 }
 
-// likeness is all that a judgement depends on.
-type likeness struct {
+// judgementKey is all that a judgement depends on.
+type judgementKey struct {
 	served        downgrade.Excerpt
 	before, after *rendered
 }
@@ -74,7 +74,7 @@ func newComparison(before, after client.Object, minimum int) *comparison {
 	c := &comparison{
 		before: before, after: after, minimum: minimum,
 		namespaced: map[string][]v1alpha1.CryptoProfile{}, sets: map[string]*corev1.ConfigMap{},
-		rendered: map[string]*rendered{}, judged: map[likeness]judged{},
+		rendered: map[string]*rendered{}, judged: map[judgementKey]judged{},
 	}
 	for i, object := range []*client.Object{&c.before, &c.after} {
 		switch p := (*object).(type) {
@@ -118,10 +118,10 @@ func (c *comparison) judge(ns *corev1.Namespace) (judged, error) {
 	if set := c.sets[ns.Name]; set != nil {
 		served = c.finder.Cut(set.Data[profile.FileName], set.Annotations)
 	}
-	alike := likeness{served: served, after: c.effective(1, ns)}
+	key := judgementKey{served: served, after: c.effective(1, ns)}
 	if len(own) == 0 {
-		alike.before = c.effective(0, ns)
-		if found, ok := c.judged[alike]; ok {
+		key.before = c.effective(0, ns)
+		if found, ok := c.judged[key]; ok {
 			return found, nil
 		}
 	}
@@ -130,10 +130,10 @@ func (c *comparison) judge(ns *corev1.Namespace) (judged, error) {
 		return judged{}, fmt.Errorf("ConfigMap %s/%s: %w", ns.Name, v1alpha1.ProfilesConfigMap, err)
 	}
 	if len(own) > 0 { // no other namespace is alike
-		return c.compare(state, c.inService(state, own, cluster, ns), alike.after), nil
+		return c.compare(state, c.inService(state, own, cluster, ns), key.after), nil
 	}
-	c.judged[alike] = c.compare(state, alike.before, alike.after)
-	return c.judged[alike], nil
+	c.judged[key] = c.compare(state, key.before, key.after)
+	return c.judged[key], nil
 }
 
 // compare begins with what the namespace will serve once the operator has caught up

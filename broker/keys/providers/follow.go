@@ -56,9 +56,9 @@ type Followed struct {
 	done    chan struct{}
 
 	// Only the goroutine that follows uses the fields below.
-	open    map[string]opened
-	told    string // the last event of the observer, as text
-	closing sync.WaitGroup
+	open     map[string]opened
+	lastText string // the last event of the observer, as text
+	closing  sync.WaitGroup
 }
 
 type opened struct {
@@ -164,8 +164,8 @@ func (f *Followed) close(o opened) { f.closing.Go(o.Close) }
 // digests of all providers.
 func (f *Followed) tell(event Event, digests string) {
 	text := fmt.Sprintf("%d %v %v\n%s", event.Providers, event.Problems, event.Err, digests)
-	if text != f.told {
-		f.told = text
+	if text != f.lastText {
+		f.lastText = text
 		f.observe(event)
 	}
 }

@@ -41,15 +41,15 @@ for standard input.`,
 				return err
 			}
 			defer b.Close()
-			var told *shown
+			var answer *shown
 			err := b.Call(cmd.Context(), func(ctx context.Context) (err error) {
-				told, err = ask(ctx, b)
+				answer, err = ask(ctx, b)
 				return err
 			})
 			if err != nil {
 				return err
 			}
-			return told.write(cmd.OutOrStdout(), output.Value)
+			return answer.write(cmd.OutOrStdout(), output.Value)
 		}
 		for _, flag := range []string{"socket", "timeout"} {
 			if cmd.Flags().Changed(flag) {

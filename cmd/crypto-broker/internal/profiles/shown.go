@@ -59,18 +59,18 @@ func shownSet(set *profile.Set) *shown {
 	for _, name := range set.Names() {
 		p, _ := set.Lookup(name)
 		whole := p.Strength()
-		told := shownProfile{Name: name, Strength: shownStrength{whole.Bits, whole.Limit}}
+		row := shownProfile{Name: name, Strength: shownStrength{whole.Bits, whole.Limit}}
 		for _, a := range p.Assessments() {
-			told.Operations = append(told.Operations, shownOperation{
+			row.Operations = append(row.Operations, shownOperation{
 				Name: a.Operation, Algorithm: a.Algorithm, Refused: a.Refused,
 				Strength: shownStrength{a.Strength.Bits, a.Strength.Limit},
 				FIPS:     shownFIPS{a.FIPS.Approved(), a.FIPS.Reason},
 			})
 		}
 		if d := p.Deprecation(); d != nil {
-			told.Deprecation = &connection.Deprecation{ReplacedBy: d.ReplacedBy, DeprecatedSince: d.DeprecatedSince, RemoveAfter: d.RemoveAfter, Reason: d.Reason}
+			row.Deprecation = &connection.Deprecation{ReplacedBy: d.ReplacedBy, DeprecatedSince: d.DeprecatedSince, RemoveAfter: d.RemoveAfter, Reason: d.Reason}
 		}
-		s.Profiles = append(s.Profiles, told)
+		s.Profiles = append(s.Profiles, row)
 	}
 	return s
 }
@@ -83,19 +83,19 @@ func shownPage(page *policyv1.ListProfilesResponse) *shown {
 	}
 	strength := func(s *policyv1.Strength) shownStrength { return shownStrength{int(s.GetBits()), s.GetLimit()} }
 	for _, p := range page.GetProfiles() {
-		told := shownProfile{Name: p.GetName(), Strength: strength(p.GetStrength())}
+		row := shownProfile{Name: p.GetName(), Strength: strength(p.GetStrength())}
 		for _, o := range p.GetOperations() {
-			told.Operations = append(told.Operations, shownOperation{
+			row.Operations = append(row.Operations, shownOperation{
 				Name: o.GetName(), Algorithm: o.GetAlgorithm(), Refused: o.GetRefused(), Strength: strength(o.GetStrength()),
 				FIPS: shownFIPS{o.GetFips().GetApproved(), o.GetFips().GetReason()},
 			})
 		}
 		if d := p.GetDeprecation(); d != nil {
-			told.Deprecation = &connection.Deprecation{
+			row.Deprecation = &connection.Deprecation{
 				ReplacedBy: d.GetReplacedBy(), DeprecatedSince: d.GetDeprecatedSince(), RemoveAfter: d.GetRemoveAfter(), Reason: d.GetReason(),
 			}
 		}
-		s.Profiles = append(s.Profiles, told)
+		s.Profiles = append(s.Profiles, row)
 	}
 	return s
 }

@@ -19,7 +19,7 @@ func newValidate() *cobra.Command {
 		Short: "Check profile files with the compiler of the broker",
 		Long: `Checks profile files with the compiler of the broker: a broker of this version
 serves what is valid here. A directory stands for its ` + profile.FileName + `, and - for
-standard input. All problems are told at once, each on a line with file, line,
+standard input. All problems are listed at once, each on a line with file, line,
 column and field. Lines with "warning:" are about what is served and can never
 succeed, or does something else than with brokers before; a file with warnings
 is valid.`,
@@ -78,17 +78,17 @@ type problem struct {
 
 func judge(s source, requireFIPS bool) verdict {
 	set, problems := s.compile(requireFIPS)
-	v := verdict{File: s.name, Valid: len(problems) == 0, Digest: profile.Digest(s.data), Problems: told(problems, "")}
+	v := verdict{File: s.name, Valid: len(problems) == 0, Digest: profile.Digest(s.data), Problems: rendered(problems, "")}
 	var warnings profile.Problems
 	if set != nil {
 		v.Served, warnings = set.Len(), set.Warnings()
 	}
-	v.Warnings = told(warnings, "warning: ")
+	v.Warnings = rendered(warnings, "warning: ")
 	return v
 }
 
-// told renders problems. kind follows the position, as in messages of compilers.
-func told(problems profile.Problems, kind string) []problem {
+// rendered renders problems. kind follows the position, as in messages of compilers.
+func rendered(problems profile.Problems, kind string) []problem {
 	all := []problem{}
 	for _, p := range problems {
 		all = append(all, problem{p.Line, p.Column, p.Profile, p.Field, p.Message, ""})

@@ -65,7 +65,7 @@ func (c *Checker) definitions(ctx context.Context) (State, string) {
 }
 
 // discovered asks whether the API server has the resources. Everybody may ask that.
-func (c *Checker) discovered(lack error) (State, string) {
+func (c *Checker) discovered(missing error) (State, string) {
 	served, err := c.Client.Discovery().ServerResourcesForGroupVersion(v1alpha1.GroupVersion.String())
 	if err != nil && !apierrors.IsNotFound(err) {
 		return cannotTell("whether the resource definitions are installed", err)
@@ -81,7 +81,7 @@ func (c *Checker) discovered(lack error) (State, string) {
 			return Failed, fmt.Sprintf("the API server has no resource %s.%s: %s", resource, v1alpha1.GroupVersion.Group, installDefinitions)
 		}
 	}
-	return cannotTell("whether the resource definitions are of this version; the API server has the resources", lack)
+	return cannotTell("whether the resource definitions are of this version; the API server has the resources", missing)
 }
 
 // isOfThisVersion reports whether a resource definition has the schemas of the one that is

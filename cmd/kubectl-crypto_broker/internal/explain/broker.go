@@ -56,7 +56,7 @@ func explainBroker(ctx context.Context, client kubernetes.Interface, pod *corev1
 	default:
 		e.add("profiles", "it serves the set of the namespace, %s", text.ShortDigest(r.Digest))
 	}
-	if _, told := contract.ArgumentOf(injected.Broker(pod).Args, contract.KeyGatewayFlag); !told && sets.WithKeyGateway(ctx, pod.Namespace) {
+	if _, configured := contract.ArgumentOf(injected.Broker(pod).Args, contract.KeyGatewayFlag); !configured && sets.WithKeyGateway(ctx, pod.Namespace) {
 		e.add("keys", "it cannot call the key gateway, because the pod is older than the first key of a key provider in the profiles of the namespace")
 		return "which cannot use the keys of key providers", restart
 	}

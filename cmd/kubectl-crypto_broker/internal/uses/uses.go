@@ -172,8 +172,8 @@ func (a *Asking) Wait(failed error) (Summary, error) {
 // returns is called.
 func (a *Asking) tellProgress(w io.Writer) (stop func()) {
 	done := make(chan struct{})
-	var told sync.WaitGroup
-	told.Go(func() {
+	var reporter sync.WaitGroup
+	reporter.Go(func() {
 		ticks := time.NewTicker(progressInterval)
 		defer ticks.Stop()
 		for {
@@ -190,6 +190,6 @@ func (a *Asking) tellProgress(w io.Writer) (stop func()) {
 	})
 	return func() {
 		close(done)
-		told.Wait()
+		reporter.Wait()
 	}
 }

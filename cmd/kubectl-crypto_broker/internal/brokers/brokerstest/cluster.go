@@ -62,10 +62,10 @@ func (c Cluster) AddNamespace(name string, profiles []v1alpha1.CryptoProfile, al
 
 	namespaces, _ := c["/api/v1/namespaces"].(corev1.NamespaceList)
 	sets, _ := c["/api/v1/configmaps"].(corev1.ConfigMapList)
-	everywhere, _ := c[own+"/cryptoprofiles"].(v1alpha1.CryptoProfileList)
+	allProfiles, _ := c[own+"/cryptoprofiles"].(v1alpha1.CryptoProfileList)
 	namespaces.Items, sets.Items = append(namespaces.Items, ns), append(sets.Items, set)
-	everywhere.Items = append(everywhere.Items, profiles...)
-	c["/api/v1/namespaces"], c["/api/v1/configmaps"], c[own+"/cryptoprofiles"] = namespaces, sets, everywhere
+	allProfiles.Items = append(allProfiles.Items, profiles...)
+	c["/api/v1/namespaces"], c["/api/v1/configmaps"], c[own+"/cryptoprofiles"] = namespaces, sets, allProfiles
 
 	var pods corev1.PodList
 	for pod, answer := range uses {
