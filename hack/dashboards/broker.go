@@ -34,9 +34,11 @@ func broker() *dashboard.DashboardBuilder {
 		WithPanel(areas("Calls by workload", "reqps", 8, "Calls answered each second, by namespace and workload.",
 			query{"topk(20, " + sum("namespace, workload", rate(requests)) + " > 0)", "{{namespace}} {{workload}}"})).
 		WithRow(row("Errors")).
-		WithPanel(areas("Errors by code", "reqps", 12, "Calls answered each second with another code than OK, by code and profile. A line at zero means that there are none.",
+		WithPanel(areas("Errors by code", "reqps", 8, "Calls answered each second with another code than OK, by code and profile. A line at zero means that there are none.",
 			query{orZero(sum("code, profile", rate(failed)) + " > 0"), "{{code}} {{profile}}"})).
-		WithPanel(lines("Share of failed calls by workload", "percentunit", 12, "Share of the calls that were answered with another code than OK, by workload.",
+		WithPanel(areas("Errors by container", "reqps", 8, "Calls answered each second with another code than OK, by the container that called and code. The container is empty if all callers share a socket. A line at zero means that there are none.",
+			query{orZero("topk(20, " + sum("namespace, workload, container, code", rate(ofBrokers("crypto_broker_failed_requests_total"))) + " > 0)"), "{{namespace}} {{workload}} {{container}} {{code}}"})).
+		WithPanel(lines("Share of failed calls by workload", "percentunit", 8, "Share of the calls that were answered with another code than OK, by workload.",
 			query{"topk(20, (" + sum("namespace, workload", rate(failed)) + " or 0 * " + byWorkload + ") / " + byWorkload + " >= 0)", "{{namespace}} {{workload}}"})).
 		WithRow(row("Latency")).
 		WithPanel(heat("Duration of calls", "s", 12, "Calls by the time until their answer. A cell has the calls of one bucket of the histogram in a moment.", buckets)).

@@ -82,8 +82,12 @@ func TestMonitorsHaveTheRelabelingsOfTheValuesAfterTheirOwn(t *testing.T) {
 	for _, each := range brokers.Relabelings {
 		targets = append(targets, each["targetLabel"])
 	}
-	if brokers.Relabelings[0]["regex"] != "crypto-broker;true" || !slices.Equal(targets, []any{nil, "workload", "workload", "workload", "team"}) {
-		t.Errorf("found the relabelings %v, expected the one that finds brokers, those of the workload, and then the user's", brokers.Relabelings)
+	if brokers.Relabelings[0]["regex"] != "crypto-broker;true" || !slices.Equal(targets, []any{nil, nil, "workload", "workload", "workload", "team"}) {
+		t.Errorf("found the relabelings %v, expected the one that finds brokers, the one of the container, those of the workload, and then the user's", brokers.Relabelings)
+	}
+	// Prometheus would rename the label of a metric that the target has as well.
+	if drop := brokers.Relabelings[1]; drop["action"] != "labeldrop" || drop["regex"] != "container" {
+		t.Errorf("found the relabeling %v, expected one that drops the container of the target: the metrics have the container that called", drop)
 	}
 	operator := find[monitor](t, objects, "ServiceMonitor", release).Spec.Endpoints[0]
 	gateway := find[monitor](t, objects, "ServiceMonitor", keyGateway).Spec.Endpoints[0]
