@@ -27,6 +27,7 @@ const (
 	KeyGatewayFlag            = "key-gateway"
 	KeyGatewayTokenFlag       = "key-gateway-token"
 	KeyGatewayAuthoritiesFlag = "key-gateway-authorities"
+	KeyGatewayCertificateFlag = "key-gateway-certificate"
 
 	SessionGatewayFlag        = "session-gateway"
 	SessionGatewayProfileFlag = "session-gateway-profile"

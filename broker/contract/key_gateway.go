@@ -2,6 +2,8 @@
 
 package contract
 
+import "net/url"
+
 // The pods of the key gateway and of the key access service, in the operator's namespace.
 const (
 	// ComponentLabel is the label by which the operator finds them, and KeyGatewayComponent and
@@ -19,3 +21,13 @@ const (
 	// policies and peers of a key access service.
 	KeyProvidersPath = "/keyproviders"
 )
+
+// BrokerSigner is the name of the signer from which the kubelet requests the certificates of
+// brokers for the key gateway.
+const BrokerSigner = "cryptobroker.io/broker"
+
+// BrokerURI returns the only name in the certificate of a pod's broker:
+// crypto-broker://<namespace>/<name of the pod>/<UID of the pod>.
+func BrokerURI(namespace, pod, uid string) *url.URL {
+	return &url.URL{Scheme: "crypto-broker", Host: namespace, Path: "/" + pod + "/" + uid}
+}

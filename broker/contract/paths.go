@@ -34,7 +34,8 @@ const (
 	// SessionRedisDir has the files of the Secret with the settings for sessions in Redis.
 	SessionRedisDir = "/etc/crypto-broker/session-redis"
 
-	// KeyGatewayDir has KeyGatewayToken and KeyGatewayAuthorities.
+	// KeyGatewayDir has KeyGatewayToken and KeyGatewayAuthorities, and KeyGatewayCertificate where
+	// brokers have certificates.
 	KeyGatewayDir = "/etc/crypto-broker/key-gateway"
 
 	// KeyGatewayToken is the file name of the pod's token for the key gateway.
@@ -43,6 +44,10 @@ const (
 	// KeyGatewayAuthorities is the file name of the authorities of the key gateway's
 	// certificate, in PEM. The ConfigMap with the profiles has an entry of this name.
 	KeyGatewayAuthorities = "key-gateway-ca.crt"
+
+	// KeyGatewayCertificate is the file name of the pod's certificate for the key gateway and its
+	// private key, in PEM.
+	KeyGatewayCertificate = "certificate.pem"
 
 	// BrokerBinary is the path of the broker's program in its image.
 	BrokerBinary = "/broker"

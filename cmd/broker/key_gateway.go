@@ -29,12 +29,20 @@ func (c *config) gatewaySettings() []setting {
 			name: contract.KeyGatewayAuthoritiesFlag, env: "CRYPTO_BROKER_KEY_GATEWAY_AUTHORITIES", kind: "path", set: absolutePath(&c.gateway.AuthoritiesFile),
 			usage: "file with the authorities of the key gateway's certificate in PEM; read for each connection; required with --" + contract.KeyGatewayFlag,
 		},
+		{
+			name: contract.KeyGatewayCertificateFlag, env: "CRYPTO_BROKER_KEY_GATEWAY_CERTIFICATE", kind: "path", set: absolutePath(&c.gateway.CertificateFile),
+			usage: "file with the certificate that the broker presents to the key gateway, and its private key, in PEM; read for each connection; none if empty; counts with --" + contract.KeyGatewayFlag,
+		},
 	}
 }
 
-// readGateway checks that the settings of the key gateway are all there, or none.
+// readGateway checks that the settings of the key gateway are all there, or none. The certificate
+// may be missing.
 func (c *config) readGateway() error {
 	g := c.gateway
+	if g.CertificateFile != "" && g.Address == "" {
+		return program.Usagef("--%s is %q without --%s, expected it only with a key gateway", contract.KeyGatewayCertificateFlag, g.CertificateFile, contract.KeyGatewayFlag)
+	}
 	if g == (gateway.Options{}) || g.Address != "" && g.TokenFile != "" && g.AuthoritiesFile != "" {
 		return nil
 	}

@@ -31,6 +31,10 @@ type Options struct {
 	// AuthoritiesFile has the authorities of the gateway's certificate in PEM. It is read for
 	// each connection.
 	AuthoritiesFile string
+	// CertificateFile has the certificate of the pod and its private key in PEM, which the broker
+	// presents to the gateway. It is read for each connection, because the kubelet replaces it. It is
+	// empty if the broker has none.
+	CertificateFile string
 	Logger          *slog.Logger
 }
 
@@ -76,7 +80,7 @@ func New(options Options) (*Client, error) {
 	c := &Client{log: &occasional{logger: options.Logger}, requests: make(chan struct{}, maxRequests)}
 	made := &connections{}
 	connection, err := grpc.NewClient("dns:///"+options.Address,
-		grpc.WithTransportCredentials(&transport{file: options.AuthoritiesFile, connections: made}),
+		grpc.WithTransportCredentials(&transport{authorities: options.AuthoritiesFile, certificate: options.CertificateFile, connections: made}),
 		grpc.WithPerRPCCredentials(token{options.TokenFile}),
 		grpc.WithDefaultServiceConfig(policy), grpc.WithDisableServiceConfig(),
 		grpc.WithNoProxy(),

@@ -5,6 +5,7 @@ package gateway
 import (
 	"context"
 	"crypto/tls"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"net"
@@ -37,13 +38,19 @@ func (t token) GetRequestMetadata(context.Context, ...string) (map[string]string
 // RequireTransportSecurity implements credentials.PerRPCCredentials.
 func (token) RequireTransportSecurity() bool { return true }
 
-// maxAuthoritiesSize is the largest file of authorities, in bytes.
-const maxAuthoritiesSize = 256 << 10
+// maxAuthoritiesSize and maxCertificateSize are the largest files of authorities and of a
+// certificate with its key, in bytes.
+const (
+	maxAuthoritiesSize = 256 << 10
+	maxCertificateSize = 64 << 10
+)
 
-// transport is TLS with the authorities that are in a file when a connection begins.
+// transport is TLS with the authorities and the certificate that are in files when a connection
+// begins. certificate is empty if the broker has none.
 type transport struct {
-	file, serverName string
-	connections      *connections
+	authorities, certificate string
+	serverName               string
+	connections              *connections
 }
 
 var _ credentials.TransportCredentials = (*transport)(nil)
@@ -64,16 +71,50 @@ func (t *transport) ClientHandshake(ctx context.Context, authority string, conn 
 
 // client returns a client for a connection.
 func (t *transport) client() (*tlsprovider.Client, error) {
-	text, err := readFile(t.file, maxAuthoritiesSize)
+	text, err := readFile(t.authorities, maxAuthoritiesSize)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the authorities of the key gateway: %w", err)
 	}
-	client, err := tlsprovider.New(tlsprovider.Config{MinVersion: tls.VersionTLS13, Authorities: text, ServerName: t.serverName})
+	config := tlsprovider.Config{MinVersion: tls.VersionTLS13, Authorities: text, ServerName: t.serverName}
+	if t.certificate != "" {
+		if config.Certificate, config.Key, err = readCertificate(t.certificate); err != nil {
+			return nil, err
+		}
+		defer clear(config.Key)
+	}
+	client, err := tlsprovider.New(config)
 	// Without authorities, a client trusts the authorities of the system.
 	if len(text) == 0 || errors.Is(err, tlsprovider.ErrAuthorities) {
-		return nil, fmt.Errorf("%s has no certificate, expected PEM with the authorities of the key gateway", t.file)
+		return nil, fmt.Errorf("%s has no certificate, expected PEM with the authorities of the key gateway", t.authorities)
+	}
+	if err != nil && t.certificate != "" {
+		err = fmt.Errorf("cannot use the certificate of the pod in %s: %w", t.certificate, err)
 	}
 	return client, err
+}
+
+// readCertificate returns the certificates and the private key of a file, each in PEM. No error has
+// a part of the key.
+func readCertificate(file string) (certificates, key []byte, err error) {
+	text, err := readFile(file, maxCertificateSize)
+	if err != nil {
+		return nil, nil, fmt.Errorf("cannot read the certificate of the pod: %w", err)
+	}
+	defer clear(text)
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		switch {
+		case block.Type == "CERTIFICATE":
+			certificates = append(certificates, pem.EncodeToMemory(block)...)
+		case strings.HasSuffix(block.Type, "PRIVATE KEY"):
+			key = append(key, pem.EncodeToMemory(block)...)
+			clear(block.Bytes)
+		}
+	}
+	if len(certificates) == 0 || len(key) == 0 {
+		clear(key)
+		return nil, nil, fmt.Errorf("%s has not both a certificate and a private key, expected both in PEM", file)
+	}
+	return certificates, key, nil
 }
 
 // ServerHandshake implements credentials.TransportCredentials.
