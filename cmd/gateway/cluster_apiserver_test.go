@@ -18,6 +18,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -250,10 +251,14 @@ func mount(t *testing.T, ring signing.Ring) (certificates, trustedKeys, authorit
 	ended := make(chan error, 1)
 	go func() { ended <- operator.Start(ctx) }()
 	secret, published := &corev1.Secret{}, &corev1.ConfigMap{}
-	apiserver.Eventually(t, "the operator has made the certificate", func() error {
-		return errors.Join(
+	apiserver.Eventually(t, "the operator has made the certificate and published its keys", func() error {
+		err := errors.Join(
 			admin.Get(t.Context(), client.ObjectKey{Namespace: operatorNamespace, Name: gatewayService + "-tls"}, secret),
 			admin.Get(t.Context(), client.ObjectKey{Namespace: operatorNamespace, Name: gatewayService}, published))
+		if err == nil && !strings.Contains(published.Data["trusted-keys"], signed.FormatKey(ring.Current())) {
+			err = errors.New("found the keys of another test")
+		}
+		return err
 	})
 	stop()
 	if err := <-ended; err != nil {

@@ -29,7 +29,9 @@ type config struct {
 	// certificates is a directory.
 	certificates string
 	// trustedKeys is a file.
-	trustedKeys       string
+	trustedKeys string
+	// brokerAuthorities is a file, empty if brokers need no certificate.
+	brokerAuthorities string
 	audience          string
 	checkPodAddress   bool
 	hostNetworkPods   bool
@@ -49,6 +51,7 @@ func (c *config) flags() *pflag.FlagSet {
 	f.StringVar(&c.statusAddress, "status-bind-address", ":8081", "`address` of the HTTP port with /healthz, /readyz and /metrics; 0 is off")
 	f.StringVar(&c.certificates, "certificate-dir", "", "`directory` of tls.crt and tls.key of the gateway in PEM, which somebody else renews; read again when they change; required")
 	f.StringVar(&c.trustedKeys, "trusted-keys-file", "", "`file` with the operator's public keys, each ed25519: and base64, with commas or line breaks between them; sets of profiles count only with a signature of one of them; read again for each set; required")
+	f.StringVar(&c.brokerAuthorities, "broker-authorities-file", "", "`file` with the authorities of the certificates of brokers in PEM; brokers then need a certificate of their pod; read again for each connection; no certificate is needed if empty")
 	f.StringVar(&c.audience, "audience", cluster.Audience, "`audience` that the tokens of pods must have")
 	f.BoolVar(&c.checkPodAddress, "check-pod-address", true, "whether the token of a pod counts only from an address of the pod; false is for networks that replace the addresses of pods")
 	f.BoolVar(&c.hostNetworkPods, "host-network-pods", false, "whether pods on the network of their node may use the gateway; they have no address of their own, so their tokens count from every address")
@@ -92,6 +95,11 @@ func (c *config) check() error {
 	var err error
 	if c.level, err = parseLevel(c.logLevel); err != nil {
 		problems = append(problems, err)
+	}
+	if c.brokerAuthorities != "" {
+		if _, err := readAuthorities(c.brokerAuthorities); err != nil {
+			problems = append(problems, fmt.Errorf("--broker-authorities-file: %w", err))
+		}
 	}
 	if c.trustedKeys == "" {
 		expect(false, "trusted-keys-file", "", "the file with the operator's public keys")

@@ -100,12 +100,12 @@ type running struct {
 }
 
 // startGateway starts a gateway with a directory of certificates and a file of keys that it trusts.
-func startGateway(t *testing.T, certificates, trustedKeys string, types providers.Types) running {
+func startGateway(t *testing.T, certificates, trustedKeys string, types providers.Types, flags ...string) running {
 	t.Helper()
-	c, err := parse([]string{
-		"--bind-address=127.0.0.1:0", "--status-bind-address=127.0.0.1:0", "--certificate-dir=" + certificates, "--shutdown-delay=0s",
-		"--trusted-keys-file=" + trustedKeys, "--operator-namespace=" + operatorNamespace,
-	}, nothing)
+	c, err := parse(append(flags,
+		"--bind-address=127.0.0.1:0", "--status-bind-address=127.0.0.1:0", "--certificate-dir="+certificates, "--shutdown-delay=0s",
+		"--trusted-keys-file="+trustedKeys, "--operator-namespace="+operatorNamespace,
+	), nothing)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -74,6 +74,8 @@ func TestAWrongValueIsOneClearSentence(t *testing.T) {
 		"a file that is not there":       {"--trusted-keys-file=" + dir + "/gone", "no such file"},
 		"a text that is no key":          {"--trusted-keys-file=" + secret, "the key number 2 of " + secret},
 		"a key twice":                    {"--trusted-keys-file=" + twice, "twice, expected each once"},
+		"authorities that are not there": {"--broker-authorities-file=" + dir + "/gone", "--broker-authorities-file: "},
+		"authorities without one":        {"--broker-authorities-file=" + empty, "--broker-authorities-file: " + empty + " has no certificate, expected PEM with certificate authorities"},
 		"a file without keys":            {"--trusted-keys-file=" + empty, "found 0 trusted keys, expected 1 to 16"},
 	} {
 		var stdout, stderr bytes.Buffer

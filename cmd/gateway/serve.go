@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -84,9 +85,13 @@ func prepare(ctx context.Context, access *rest.Config, c *config, types provider
 	metrics := newMetrics(g)
 	var serving tls.Config
 	g.certificates.TLSOption(&serving)
-	g.server = service.New(service.Options{
+	options := service.Options{
 		KeysOf: g.source.For, Access: permitted, Certificate: serving.GetCertificate, Logger: logger, Observe: metrics.observe,
-	})
+	}
+	if c.brokerAuthorities != "" {
+		options.BrokerAuthorities = func() (*x509.CertPool, error) { return readAuthorities(c.brokerAuthorities) }
+	}
+	g.server = service.New(options)
 	var network net.ListenConfig
 	if g.listener, err = network.Listen(ctx, "tcp", c.address); err != nil {
 		return nil, fmt.Errorf("open the port for brokers %s: %w", c.address, err)

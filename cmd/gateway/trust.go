@@ -4,6 +4,7 @@ package main
 
 import (
 	"crypto/ed25519"
+	"crypto/x509"
 	"fmt"
 	"strings"
 	"unicode"
@@ -37,4 +38,17 @@ func readTrustedKeys(file string) ([]ed25519.PublicKey, error) {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	return keys, nil
+}
+
+// readAuthorities returns the certificate authorities in a file in PEM, of which there has to be one.
+func readAuthorities(file string) (*x509.CertPool, error) {
+	text, err := readLimited(file, maxAuthorityBytes)
+	if err != nil {
+		return nil, err
+	}
+	authorities := x509.NewCertPool()
+	if !authorities.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("%s has no certificate, expected PEM with certificate authorities", file)
+	}
+	return authorities, nil
 }

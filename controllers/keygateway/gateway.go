@@ -4,9 +4,12 @@ package keygateway
 
 import (
 	"context"
+	"crypto"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -168,6 +171,12 @@ func (g *Gateway) KeysChanged() {
 	case g.poked <- struct{}{}:
 	default:
 	}
+}
+
+// SignClient signs a certificate for a client of the gateways, see
+// [certificates.Issuer.SignClient]. Only the leader can.
+func (g *Gateway) SignClient(public crypto.PublicKey, name *url.URL, notBefore, notAfter time.Time) (*x509.Certificate, error) {
+	return g.issuer.SignClient(public, name, notBefore, notAfter)
 }
 
 // NeedLeaderElection returns true: the leader alone writes the objects.

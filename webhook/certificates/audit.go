@@ -25,15 +25,24 @@ const (
 	// certificateRemoved is for retired authorities that are not trusted any more. The record has the
 	// current one.
 	certificateRemoved = "removed"
-	// certificateSigned is for a serving certificate.
+	// certificateSigned is for a certificate that serves, or that the broker of a pod has.
 	certificateSigned = "signed"
 )
 
 // certificateEvent returns the audit record of what happened to a certificate in a Secret.
 func certificateEvent(result string, secret client.ObjectKey, certificate *x509.Certificate) *audit.Event {
+	return eventOf(result, secret.Namespace, "Secret", secret.Name, certificate)
+}
+
+// SignedForPod returns the audit record of a certificate that was signed for a pod.
+func SignedForPod(namespace, pod string, certificate *x509.Certificate) *audit.Event {
+	return eventOf(certificateSigned, namespace, "Pod", pod, certificate)
+}
+
+func eventOf(result, namespace, kind, name string, certificate *x509.Certificate) *audit.Event {
 	sum := sha256.Sum256(certificate.Raw)
 	return audit.NewEvent("certificate").Text("result", result).
-		Text("k8s.namespace.name", secret.Namespace).Text("object.kind", "Secret").Text("object.name", secret.Name).
+		Text("k8s.namespace.name", namespace).Text("object.kind", kind).Text("object.name", name).
 		Text("certificate.sha256", hex.EncodeToString(sum[:])).Text("certificate.expiry", certificate.NotAfter.UTC().Format(time.RFC3339))
 }
 

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -38,6 +39,8 @@ type Issuer struct {
 	// serving is the Secret with the serving certificate, its key and the bundle.
 	serving client.ObjectKey
 	names   []string
+	// signing is the authority that signs for clients, nil before the first success of Renew.
+	signing atomic.Pointer[authority]
 }
 
 // NewIssuer returns an Issuer for a Service. The Secrets are "<service>-ca" and
@@ -74,6 +77,7 @@ func (i *Issuer) Renew(ctx context.Context, published []byte, publish func(ctx c
 	if err := publish(ctx, bundle); err != nil {
 		return time.Time{}, err
 	}
+	i.signing.Store(state.current)
 	registerExpiry("key-gateway-ca", state.current.certificate)
 	leaf, leafErr := i.renewLeaf(ctx, state, bundle)
 	if leafErr != nil {

@@ -5,8 +5,12 @@ package certificates
 import (
 	"bytes"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/x509"
 	"errors"
+	"net/url"
 	"slices"
 	"testing"
 	"time"
@@ -228,5 +232,81 @@ func TestNothingIsSignedByAnAuthorityThatIsNotPublished(t *testing.T) {
 	}
 	if bytes.Contains(g.log.Bytes(), []byte("BEGIN")) {
 		t.Errorf("the log shows PEM: %s", &g.log)
+	}
+}
+
+// acceptsClient returns why a gateway with a bundle refuses the certificate of a broker.
+func (g *gateways) acceptsClient(leaf *x509.Certificate, bundle []byte) error {
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(bundle)
+	_, err := leaf.Verify(x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, CurrentTime: g.clock.Now()})
+	return err
+}
+
+// signClient returns a certificate for a day, as brokers have.
+func (g *gateways) signClient() *x509.Certificate {
+	g.t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	now := g.clock.Now()
+	leaf, err := g.issuer.SignClient(key.Public(), &url.URL{Scheme: "crypto-broker", Host: "shop", Path: "/web/1"}, now, now.Add(24*time.Hour))
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return leaf
+}
+
+// For two years, a gateway is late by up to 20 hours, or a broker has the certificate of 20 hours
+// before.
+func TestGatewaysThatAreLateAcceptBrokersThatAreLate(t *testing.T) {
+	const step = 20 * time.Hour
+	g := newGateways(t)
+	var bundle []byte
+	var leaf *x509.Certificate
+	for range 2 * 365 * 24 / 20 {
+		g.renew()
+		if leaf != nil {
+			if err := errors.Join(g.acceptsClient(leaf, g.published), g.acceptsClient(g.signClient(), bundle)); err != nil {
+				t.Fatalf("at %s: %v", g.clock.Now(), err)
+			}
+		}
+		bundle, leaf = g.published, g.signClient()
+		g.clock.Step(step)
+	}
+}
+
+func TestACertificateOfABrokerIsForNothingElseAndEndsWithItsAuthority(t *testing.T) {
+	g := newGateways(t)
+	if _, err := g.issuer.SignClient(nil, nil, time.Time{}, time.Time{}); !errors.Is(err, ErrNoAuthority) {
+		t.Errorf("before the first pass, found %v, want ErrNoAuthority", err)
+	}
+	g.renew()
+	leaf := g.signClient()
+	if err := g.accepts(leaf, g.published); err == nil {
+		t.Error("a broker accepts it as a gateway's")
+	}
+	if err := g.acceptsClient(g.leaf(), g.published); err == nil {
+		t.Error("a gateway accepts its own certificate as a broker's")
+	}
+	if leaf.IsCA || len(leaf.URIs) != 1 || leaf.URIs[0].String() != "crypto-broker://shop/web/1" || len(leaf.DNSNames)+len(leaf.IPAddresses)+len(leaf.EmailAddresses) > 0 {
+		t.Errorf("found %+v", leaf)
+	}
+	authority := parseBundle(g.published)[0]
+	long, err := g.issuer.SignClient(leaf.PublicKey, leaf.URIs[0], g.clock.Now(), authority.NotAfter.Add(time.Hour))
+	if err != nil || !long.NotAfter.Equal(authority.NotAfter) {
+		t.Errorf("found an end at %v, error %v, want %s, the end of its authority", long, err, authority.NotAfter)
+	}
+}
+
+func TestBrokersKeepTheirCertificatesWhenTheSecretOfTheAuthorityIsLost(t *testing.T) {
+	g := newGateways(t)
+	g.renew()
+	before := g.signClient()
+	g.delete("key-gateway-ca")
+	g.renew()
+	if err := errors.Join(g.acceptsClient(before, g.published), g.acceptsClient(g.signClient(), g.published)); err != nil {
+		t.Error(err)
 	}
 }

@@ -91,7 +91,8 @@ func (s *Server) begin(ctx context.Context, use *gatewayv1.KeyUse, wanted profil
 	return r, func() { s.pods.leave(pod.UID) }, nil
 }
 
-// pod returns the pod whose token the request has.
+// pod returns the pod whose token the request has, and whose certificate the connection has if
+// brokers need one.
 func (s *Server) pod(ctx context.Context) (Pod, error) {
 	header, _ := metadata.FromIncomingContext(ctx)
 	values := header.Get(gateway.TokenHeader)
@@ -113,6 +114,11 @@ func (s *Server) pod(ctx context.Context) (Pod, error) {
 		return Pod{}, status.Error(codes.Unauthenticated, ErrToken.Error())
 	case err != nil:
 		return Pod{}, s.unknown(ctx, "cannot find out whose token a request has", err)
+	}
+	if s.certificates && !hasCertificateOf(ctx, pod) {
+		s.log.LogAttrs(ctx, slog.LevelWarn, "refused a request because the certificate of its connection is not the one of the token's pod",
+			slog.String("address", addressOf(ctx)), slog.String("namespace", pod.Namespace), slog.String("pod", pod.Name))
+		return Pod{}, status.Error(codes.Unauthenticated, ErrCertificate.Error())
 	}
 	return pod, nil
 }

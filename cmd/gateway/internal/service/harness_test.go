@@ -37,9 +37,11 @@ type installation struct {
 	token       string // path of the file
 	authorities string
 	authority   *authority
-	access      *access
-	manager     *manager
-	log         *text
+	// brokers are the authorities of the certificates of brokers, nil if they need none.
+	brokers func() (*x509.CertPool, error)
+	access  *access
+	manager *manager
+	log     *text
 	// last is what a namespace asked for last.
 	last atomic.Pointer[asked]
 }
@@ -68,6 +70,14 @@ func (n tenant) Key(ctx context.Context, name keys.Name) (*keys.Key, error) {
 // install starts a gateway that ends with the test.
 func install(t testing.TB) *installation {
 	t.Helper()
+	i := prepare(t)
+	i.serve(t, "127.0.0.1:0")
+	return i
+}
+
+// prepare returns what a gateway needs that does not serve yet.
+func prepare(t testing.TB) *installation {
+	t.Helper()
 	dir := t.TempDir()
 	i := &installation{
 		token: filepath.Join(dir, "token"), authorities: filepath.Join(dir, "ca.crt"),
@@ -75,7 +85,6 @@ func install(t testing.TB) *installation {
 	}
 	write(t, i.token, "token-of-web\n")
 	write(t, i.authorities, i.authority.pem)
-	i.serve(t, "127.0.0.1:0")
 	return i
 }
 
@@ -94,7 +103,7 @@ func (i *installation) serve(t testing.TB, address string) {
 	server := service.New(service.Options{
 		KeysOf: func(namespace string) keys.Provider { return tenant{i, namespace, stack} },
 		Access: i.access, Logger: slog.New(slog.NewJSONHandler(i.log, nil)),
-		Certificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return certificate, nil },
+		Certificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return certificate, nil }, BrokerAuthorities: i.brokers,
 	})
 	i.server = server
 	served := make(chan error, 1)
@@ -221,11 +230,15 @@ func newAuthority(t testing.TB) *authority {
 
 func (a *authority) certificate(t testing.TB) *tls.Certificate {
 	t.Helper()
+	return a.sign(t, &x509.Certificate{SerialNumber: big.NewInt(2), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
+}
+
+func (a *authority) sign(t testing.TB, template *x509.Certificate) *tls.Certificate {
+	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(2), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
 	if err != nil {
 		t.Fatal(err)

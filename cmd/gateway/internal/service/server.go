@@ -5,6 +5,7 @@ package service
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"log/slog"
 	"net"
@@ -12,7 +13,6 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 
@@ -40,8 +40,10 @@ type Server struct {
 
 	keysOf func(namespace string) keys.Provider
 	access Access
-	log    *slog.Logger
-	grpc   *grpc.Server
+	// certificates is whether brokers need a certificate of their pod.
+	certificates bool
+	log          *slog.Logger
+	grpc         *grpc.Server
 
 	calls, pods, connections *counts
 }
@@ -54,7 +56,10 @@ type Options struct {
 	Access Access
 	// Certificate returns the certificate for a connection, see [tls.Config].
 	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
-	Logger      *slog.Logger
+	// BrokerAuthorities returns the authorities of the certificates of brokers, for a connection.
+	// Brokers then need a certificate of their pod. It is nil if they need none.
+	BrokerAuthorities func() (*x509.CertPool, error)
+	Logger            *slog.Logger
 	// Observe is called at the end of each call, with the name of its method. It may be nil.
 	Observe func(method string, code codes.Code, took time.Duration)
 }
@@ -62,12 +67,12 @@ type Options struct {
 // New returns a server that does not serve yet.
 func New(o Options) *Server {
 	s := &Server{
-		keysOf: o.KeysOf, access: o.Access, log: o.Logger,
+		keysOf: o.KeysOf, access: o.Access, certificates: o.BrokerAuthorities != nil, log: o.Logger,
 		calls: newCounts(maxCalls, maxCallsOfAddress), pods: newCounts(maxCalls, maxRequestsOfPod),
 		connections: newCounts(MaxConnections, maxConnectionsOfAddress),
 	}
 	s.grpc = grpc.NewServer(
-		grpc.Creds(credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: o.Certificate})), //nolint:forbidigo // a server, which has Go's TLS always
+		grpc.Creds(s.credentials(o)),
 		grpc.InTapHandle(s.admit),
 		grpc.ForceServerCodecV2(gateway.Codec{}),
 		grpc.ChainUnaryInterceptor(observed(o.Observe), s.survive),
