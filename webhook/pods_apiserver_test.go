@@ -29,6 +29,9 @@ func TestTheAPIServerMakesTheGoldenPods(t *testing.T) {
 	for _, golden := range fixture.GoldenPods(t, testdata) {
 		var template injection.Template
 		golden.ReadTemplate(t, &template)
+		if template.BrokerCertificates {
+			continue // the policies of config have no part of the key gateway's certificates
+		}
 		if template.Traces != current.Traces || template.Audit != current.Audit || template.KeyGateway != current.KeyGateway {
 			operator.stop()
 			operator, current = startOperatorWith(t, template), template

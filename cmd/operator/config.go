@@ -52,6 +52,8 @@ type config struct {
 	validatingConfiguration string
 	// keyGatewayService is empty if there is no key gateway.
 	keyGatewayService string
+	// brokerCertificates gives brokers certificates for the key gateway.
+	brokerCertificates bool
 	// keyAccessRego permits KeyAccessPolicies in Rego.
 	keyAccessRego bool
 
@@ -108,6 +110,7 @@ func (c *config) flags() *pflag.FlagSet {
 	f.StringVar(&c.validatingConfiguration, "validating-webhook-configuration", "crypto-broker-operator", "`name` of the ValidatingWebhookConfiguration whose caBundle the operator writes")
 
 	f.StringVar(&c.keyGatewayService, "key-gateway-service", "", "`name` of the Service of the key gateway in the operator's namespace; the operator makes its certificate and publishes the signing keys for it; no key gateway if empty")
+	f.BoolVar(&c.brokerCertificates, "broker-certificates", false, "sign certificates of pods for the key gateway, which injected brokers then have; needs Kubernetes 1.37 or newer and --key-gateway-service")
 	f.BoolVar(&c.keyAccessRego, "key-access-rego", false, "permit KeyAccessPolicies in Rego beside those in CEL")
 
 	f.StringVar(&c.brokerImage, "broker-image", "", "`image` of injected brokers; required with --enable-webhooks")
@@ -181,6 +184,9 @@ func (c *config) check() error {
 	address("health-probe-bind-address", c.healthAddress)
 	if c.keyGatewayService != "" && len(validation.IsDNS1035Label(c.keyGatewayService)) > 0 {
 		problem("key-gateway-service", c.keyGatewayService, "the name of a Service, or nothing for no key gateway")
+	}
+	if c.brokerCertificates && c.keyGatewayService == "" {
+		problem("broker-certificates", "true", "false without --key-gateway-service")
 	}
 	c.audit.check(problem, oneOf)
 	c.traces.check(problem)

@@ -8,11 +8,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/audit"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/brokercertificates"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/keygateway"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/signing"
 )
 
-// addKeyGateway adds to the manager what the leader does for key gateways. It returns nil if
+// addKeyGateway adds to the manager what the leader does for key gateways and for the certificates
+// of brokers. It returns nil if
 // there are none.
 func addKeyGateway(mgr manager.Manager, c *config, keys *signing.Keys, records *audit.Log) (*keygateway.Gateway, error) {
 	if c.keyGatewayService == "" {
@@ -23,5 +25,10 @@ func addKeyGateway(mgr manager.Manager, c *config, keys *signing.Keys, records *
 		return nil, err
 	}
 	keys.OnChange(func(context.Context) { gateway.KeysChanged() })
+	if c.brokerCertificates {
+		if err := brokercertificates.Setup(mgr, brokercertificates.Options{Signer: gateway, Audit: records}); err != nil {
+			return nil, err
+		}
+	}
 	return gateway, mgr.Add(gateway)
 }

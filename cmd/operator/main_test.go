@@ -26,7 +26,7 @@ func TestHelpNamesEveryFlag(t *testing.T) {
 		"--broker-status-port", "--broker-cpu-request", "--broker-memory-request", "--broker-memory-limit",
 		"--broker-log-level", "--socket-group", "--minimum-strength", "--signing-secret-name", "--signing-key-lifetime", "--log-level", "--log-format",
 		"--broker-traces-endpoint", "--broker-traces-ca-bundle", "--broker-traces-protocol", "--broker-traces-sampler", "--broker-traces-sampler-argument",
-		"--key-gateway-service", "--key-access-rego", "--catalogue", "--catalogue-namespaces", "--excluded-namespaces", "--metrics-secure", "--webhook-certificate-dir",
+		"--key-gateway-service", "--broker-certificates", "--key-access-rego", "--catalogue", "--catalogue-namespaces", "--excluded-namespaces", "--metrics-secure", "--webhook-certificate-dir",
 	} {
 		if !strings.Contains(stdout.String(), flag+" ") {
 			t.Errorf("%s is not in the help:\n%s", flag, stdout.String())
@@ -80,6 +80,7 @@ func TestAWrongValueIsOneClearSentence(t *testing.T) {
 		"a name that no signing Secret can have":  {[]string{"--signing-secret-name=A"}, `--signing-secret-name is "A", expected the name of an object`},
 		"a key that would live for a moment":      {[]string{"--signing-key-lifetime=59m"}, `--signing-key-lifetime is "59m0s", expected at least 1h0m0s`},
 		"secure metrics without a certificate":    {[]string{"--metrics-secure", "--enable-webhooks=false"}, `--metrics-secure is "true", expected false without --enable-webhooks`},
+		"certificates without a key gateway":      {[]string{"--broker-certificates"}, `--broker-certificates is "true", expected false without --key-gateway-service`},
 		"a name that no Service can have":         {[]string{"--key-gateway-service=8.a"}, `--key-gateway-service is "8.a", expected the name of a Service`},
 		"a name that no Secret can have":          {[]string{"--ca-secret-name=A"}, `--ca-secret-name is "A", expected the name of an object`},
 	}

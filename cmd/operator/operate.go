@@ -9,6 +9,7 @@ import (
 	"io"
 	"time"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -24,6 +25,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/logs/libraries"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 	"github.com/crypto-broker/crypto-broker-operator/controllers"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/brokercertificates"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/changetrace"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
 	"github.com/crypto-broker/crypto-broker-operator/webhook"
@@ -125,7 +127,7 @@ func prepare(kubernetes *rest.Config) {
 
 func newManager(kubernetes *rest.Config, c *config, certs certificateSource) (manager.Manager, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, certificatesv1.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, err
 		}
@@ -144,6 +146,9 @@ func newManager(kubernetes *rest.Config, c *config, certs certificateSource) (ma
 		// wait for the lease to expire.
 		LeaderElectionReleaseOnCancel: true,
 		GracefulShutdownTimeout:       &timeout,
+	}
+	if c.brokerCertificates { // other API servers may not have the resource
+		options.Cache.ByObject[&certificatesv1.PodCertificateRequest{}] = brokercertificates.CacheOptions()
 	}
 	if certs != nil {
 		options.WebhookServer = server.New(server.Options{Port: c.webhookPort, TLS: certs.TLSOption})

@@ -87,5 +87,7 @@ func (c *config) template() injection.Template {
 		Audit:         c.brokerAudit,
 		Version:       program.Version(version),
 		KeyGateway:    keygateway.Address(c.namespace, c.keyGatewayService),
+
+		BrokerCertificates: c.brokerCertificates,
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -23,19 +24,7 @@ import (
 // "templates/rbac/catalogue.yaml", in the operator's namespace, which has to exist. values are
 // arguments of --set.
 func CreateFromChart(ctx context.Context, admin *rest.Config, template string, values ...string) error {
-	root, err := environment.Repository()
-	if err != nil {
-		return err
-	}
-	helm, err := environment.Command(ctx, "", io.Discard, filepath.Join(root, "hack", "tools", "build"), "helm")
-	if err != nil {
-		return err
-	}
-	if helm, err = filepath.Abs(strings.TrimSpace(helm)); err != nil {
-		return err
-	}
-	rendered, err := environment.Command(ctx, "", io.Discard, helm, "template", environment.Release, environment.Chart(root),
-		"--namespace", environment.Namespace, "--show-only", template, "--set", strings.Join(values, ","))
+	objects, err := FromChart(ctx, admin, template, values...)
 	if err != nil {
 		return err
 	}
@@ -43,19 +32,51 @@ func CreateFromChart(ctx context.Context, admin *rest.Config, template string, v
 	if err != nil {
 		return err
 	}
+	for _, object := range objects {
+		if err := kubernetes.Create(ctx, object); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// FromChart returns the objects of one template of the chart for the version of the API server.
+func FromChart(ctx context.Context, admin *rest.Config, template string, values ...string) ([]*unstructured.Unstructured, error) {
+	root, err := environment.Repository()
+	if err != nil {
+		return nil, err
+	}
+	discover, err := discovery.NewDiscoveryClientForConfig(admin)
+	if err != nil {
+		return nil, err
+	}
+	version, err := discover.ServerVersion()
+	if err != nil {
+		return nil, err
+	}
+	helm, err := environment.Command(ctx, "", io.Discard, filepath.Join(root, "hack", "tools", "build"), "helm")
+	if err != nil {
+		return nil, err
+	}
+	if helm, err = filepath.Abs(strings.TrimSpace(helm)); err != nil {
+		return nil, err
+	}
+	rendered, err := environment.Command(ctx, "", io.Discard, helm, "template", environment.Release, environment.Chart(root),
+		"--namespace", environment.Namespace, "--kube-version", version.GitVersion, "--show-only", template, "--set", strings.Join(values, ","))
+	if err != nil {
+		return nil, err
+	}
+	var objects []*unstructured.Unstructured
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader([]byte(rendered)), 4096)
 	for {
 		object := &unstructured.Unstructured{}
 		if err := decoder.Decode(&object.Object); errors.Is(err, io.EOF) {
-			return nil
+			return objects, nil
 		} else if err != nil {
-			return fmt.Errorf("read what %s renders: %w", template, err)
+			return nil, fmt.Errorf("read what %s renders: %w", template, err)
 		}
-		if len(object.Object) == 0 {
-			continue
-		}
-		if err := kubernetes.Create(ctx, object); err != nil {
-			return err
+		if len(object.Object) > 0 {
+			objects = append(objects, object)
 		}
 	}
 }

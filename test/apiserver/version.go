@@ -6,7 +6,9 @@ import (
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 )
@@ -25,7 +27,19 @@ func Version(t testing.TB, config *rest.Config) string {
 // MutatingAdmissionPolicy in admissionregistration.k8s.io/v1, as Kubernetes 1.36 and newer have.
 func ServesMutatingPolicies(t testing.TB, config *rest.Config) bool {
 	t.Helper()
-	resources, err := discoveryOf(t, config).ServerResourcesForGroupVersion(admissionregistrationv1.SchemeGroupVersion.String())
+	return serves(t, config, admissionregistrationv1.SchemeGroupVersion, "MutatingAdmissionPolicy")
+}
+
+// ServesPodCertificates reports whether an API server has the resource PodCertificateRequest in
+// certificates.k8s.io/v1, as Kubernetes 1.37 and newer have.
+func ServesPodCertificates(t testing.TB, config *rest.Config) bool {
+	t.Helper()
+	return serves(t, config, certificatesv1.SchemeGroupVersion, "PodCertificateRequest")
+}
+
+func serves(t testing.TB, config *rest.Config, version schema.GroupVersion, kind string) bool {
+	t.Helper()
+	resources, err := discoveryOf(t, config).ServerResourcesForGroupVersion(version.String())
 	if apierrors.IsNotFound(err) {
 		return false
 	}
@@ -33,7 +47,7 @@ func ServesMutatingPolicies(t testing.TB, config *rest.Config) bool {
 		t.Fatal(err)
 	}
 	for _, each := range resources.APIResources {
-		if each.Kind == "MutatingAdmissionPolicy" {
+		if each.Kind == kind {
 			return true
 		}
 	}

@@ -15,6 +15,8 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/crypto-broker/crypto-broker-operator/test/apiserver"
 )
 
 func TestTheAPIServerKnowsEveryFieldOfEveryObject(t *testing.T) {
@@ -53,10 +55,15 @@ func TestExpressionsHaveTheTypesOfTheirObjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	checker := &validating.TypeChecker{SchemaResolver: &resolver.ClientDiscoveryResolver{Discovery: discoveryClient}, RestMapper: mapper}
-	objects := renderChart(t)
-	for _, name := range policyNames {
-		for _, warning := range checker.Check(find[admissionv1.ValidatingAdmissionPolicy](t, objects, "ValidatingAdmissionPolicy", name)) {
-			t.Errorf("%s: %s: %s", name, warning.FieldRef, warning.Warning)
+	check := func(objects []*unstructured.Unstructured) {
+		for _, name := range policyNames {
+			for _, warning := range checker.Check(find[admissionv1.ValidatingAdmissionPolicy](t, objects, "ValidatingAdmissionPolicy", name)) {
+				t.Errorf("%s: %s: %s", name, warning.FieldRef, warning.Warning)
+			}
 		}
+	}
+	check(renderChart(t))
+	if apiserver.ServesPodCertificates(t, server.config) {
+		check(renderChart(t, "--kube-version", apiserver.Version(t, server.config), "--set", "keyGateway.enabled=true,keyGateway.brokerCertificates=issued"))
 	}
 }

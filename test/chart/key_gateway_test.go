@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/pod-security-admission/api"
 	"k8s.io/pod-security-admission/policy"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 const keyGateway = release + "-key-gateway"
@@ -69,6 +71,40 @@ func TestTheKeyGatewayBringsTheseRightsAndNoOther(t *testing.T) {
 		"ServiceAccount crypto-broker-system/" + release + " is bound to Role G-operator in crypto-broker-system",
 		"ServiceAccount crypto-broker-system/G is bound to ClusterRole G in the cluster",
 		"ServiceAccount crypto-broker-system/G is bound to Role G in crypto-broker-system",
+	}
+	if !slices.Equal(more, want) {
+		t.Errorf("found\n%s\nwant\n%s", strings.Join(more, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestCertificatesOfBrokersAreSwitchedOnInTwoSteps(t *testing.T) {
+	with := func(value string) []*unstructured.Unstructured {
+		return renderChart(t, "--kube-version", "1.37.0", "--set", "keyGateway.enabled=true,keyGateway.brokerCertificates="+value)
+	}
+	for value, want := range map[string]struct{ signs, demands bool }{"": {false, false}, "issued": {true, false}, "required": {true, true}} {
+		objects := with(value)
+		operator := find[appsv1.Deployment](t, objects, "Deployment", release).Spec.Template.Spec.Containers[0].Args
+		gateway := find[appsv1.Deployment](t, objects, "Deployment", keyGateway).Spec.Template.Spec.Containers[0].Args
+		signs, demands := slices.Contains(operator, "--broker-certificates"), slices.Contains(gateway, "--broker-authorities-file=/etc/crypto-broker/trust/ca.crt")
+		if signs != want.signs || demands != want.demands {
+			t.Errorf("%s: the operator signs: %t, the gateway demands: %t", value, signs, demands)
+		}
+		if compares := strings.Contains(string(mustJSON(t, objects)), contract.KeyGatewayCertificate); compares != want.signs {
+			t.Errorf("%s: the policies for final pods know the certificate: %t", value, compares)
+		}
+	}
+	without := strings.Split(rights(t, with("")), "\n")
+	var more []string
+	for line := range strings.SplitSeq(rights(t, with("required")), "\n") {
+		if !slices.Contains(without, line) {
+			more = append(more, strings.ReplaceAll(line, keyGateway, "G"))
+		}
+	}
+	want := []string{
+		"ClusterRole G-operator in the cluster: get list watch podcertificaterequests.certificates.k8s.io",
+		"ClusterRole G-operator in the cluster: sign signers.certificates.k8s.io named cryptobroker.io/broker",
+		"ClusterRole G-operator in the cluster: update podcertificaterequests/status.certificates.k8s.io",
+		"ServiceAccount crypto-broker-system/" + release + " is bound to ClusterRole G-operator in the cluster",
 	}
 	if !slices.Equal(more, want) {
 		t.Errorf("found\n%s\nwant\n%s", strings.Join(more, "\n"), strings.Join(want, "\n"))

@@ -18,6 +18,11 @@ import (
 // replaces it when four fifths of the time have passed.
 const keyGatewayTokenSeconds = 3600
 
+// brokerCertificateSeconds is for how long a certificate for the key gateway is valid. The
+// operator has the kubelet replace it when a third of the time has passed, so that it may be away
+// for the rest. A stolen certificate is of no use without a token, which is valid for an hour.
+const brokerCertificateSeconds = 24 * 3600
+
 // mayUseKeyProviders reports whether brokers of a namespace with this profile file may need
 // the key gateway. A namespace without profiles may get them after its pods.
 func mayUseKeyProviders(file []byte) bool {
@@ -32,38 +37,49 @@ func mayUseKeyProviders(file []byte) bool {
 }
 
 // keyGatewayArguments are the arguments of a broker that can call the key gateway.
-func keyGatewayArguments(address string) []string {
-	return []string{
+func keyGatewayArguments(address string, certificate bool) []string {
+	arguments := []string{
 		contract.Argument(contract.KeyGatewayFlag, address),
 		contract.Argument(contract.KeyGatewayTokenFlag, path.Join(contract.KeyGatewayDir, contract.KeyGatewayToken)),
 		contract.Argument(contract.KeyGatewayAuthoritiesFlag, path.Join(contract.KeyGatewayDir, contract.KeyGatewayAuthorities)),
 	}
+	if certificate {
+		arguments = append(arguments, contract.Argument(contract.KeyGatewayCertificateFlag, path.Join(contract.KeyGatewayDir, contract.KeyGatewayCertificate)))
+	}
+	return arguments
 }
 
 func keyGatewayMount() corev1.VolumeMount {
 	return corev1.VolumeMount{Name: contract.KeyGatewayVolume, MountPath: contract.KeyGatewayDir, ReadOnly: true}
 }
 
-// keyGatewayVolume returns the volume with the pod's token for the key gateway, and with the
-// authorities of the gateway's certificate. The pod starts without the authorities, which the
-// operator may write later.
-func keyGatewayVolume() corev1.Volume {
-	return corev1.Volume{
-		Name: contract.KeyGatewayVolume,
-		VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
-			Sources: []corev1.VolumeProjection{
-				{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{
-					Audience:          contract.KeyGatewayAudience,
-					ExpirationSeconds: ptr.To[int64](keyGatewayTokenSeconds),
-					Path:              contract.KeyGatewayToken,
-				}},
-				{ConfigMap: &corev1.ConfigMapProjection{
-					LocalObjectReference: corev1.LocalObjectReference{Name: v1alpha1.ProfilesConfigMap},
-					Items:                []corev1.KeyToPath{{Key: contract.KeyGatewayAuthorities, Path: contract.KeyGatewayAuthorities}},
-					Optional:             ptr.To(true),
-				}},
-			},
-			DefaultMode: ptr.To[int32](0o444),
+// keyGatewayVolume returns the volume with the pod's token for the key gateway, with the
+// authorities of the gateway's certificate, and if it is wanted with a certificate of the pod. The
+// pod starts without the authorities, which the operator may write later. It does not start
+// before the operator has signed the certificate.
+func keyGatewayVolume(certificate bool) corev1.Volume {
+	sources := []corev1.VolumeProjection{
+		{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{
+			Audience:          contract.KeyGatewayAudience,
+			ExpirationSeconds: ptr.To[int64](keyGatewayTokenSeconds),
+			Path:              contract.KeyGatewayToken,
 		}},
+		{ConfigMap: &corev1.ConfigMapProjection{
+			LocalObjectReference: corev1.LocalObjectReference{Name: v1alpha1.ProfilesConfigMap},
+			Items:                []corev1.KeyToPath{{Key: contract.KeyGatewayAuthorities, Path: contract.KeyGatewayAuthorities}},
+			Optional:             ptr.To(true),
+		}},
+	}
+	if certificate {
+		sources = append(sources, corev1.VolumeProjection{PodCertificate: &corev1.PodCertificateProjection{
+			SignerName:           contract.BrokerSigner,
+			KeyType:              "ECDSAP256",
+			MaxExpirationSeconds: ptr.To[int32](brokerCertificateSeconds),
+			CredentialBundlePath: contract.KeyGatewayCertificate,
+		}})
+	}
+	return corev1.Volume{
+		Name:         contract.KeyGatewayVolume,
+		VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: sources, DefaultMode: ptr.To[int32](0o444)}},
 	}
 }

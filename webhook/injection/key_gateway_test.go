@@ -93,7 +93,7 @@ func TestNoContainerButTheBrokerGetsTheTokenForTheKeyGateway(t *testing.T) {
 			}
 		}
 	})
-	if diff := cmp.Diff(keyGatewayVolume(), again.Spec.Volumes[len(again.Spec.Volumes)-1]); diff != "" {
+	if diff := cmp.Diff(keyGatewayVolume(false), again.Spec.Volumes[len(again.Spec.Volumes)-1]); diff != "" {
 		t.Errorf("not the volume that the operator makes (-want +found):\n%s", diff)
 	}
 }
@@ -180,5 +180,60 @@ func TestParametersHaveTheStampOfPodsThatCanCallTheKeyGateway(t *testing.T) {
 	with.KeyGateway = nil
 	if diff := cmp.Diff(without, with); diff != "" {
 		t.Errorf("the rest is another with a key gateway (-without +with):\n%s", diff)
+	}
+}
+
+func TestOnlyTheOperatorsValueGivesBrokersACertificate(t *testing.T) {
+	sources := func(template Template, profiles string) (found []corev1.VolumeProjection, argument string) {
+		pod, _, err := Inject(fixture.PodWith(inAccount), "shop", []byte(profiles), template)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, volume := range pod.Spec.Volumes {
+			if volume.Name == contract.KeyGatewayVolume {
+				found = volume.Projected.Sources
+			}
+		}
+		argument, _ = contract.ArgumentOf(pod.Spec.InitContainers[0].Args, contract.KeyGatewayCertificateFlag)
+		return found, argument
+	}
+	template := besideGateway()
+	if found, argument := sources(template, ""); len(found) != 2 || argument != "" {
+		t.Errorf("without the value, found %d sources and the argument %q", len(found), argument)
+	}
+	template.BrokerCertificates = true
+	found, argument := sources(template, "")
+	if len(found) != 3 || found[2].PodCertificate == nil {
+		t.Fatalf("with the value, found the sources %+v", found)
+	}
+	if source := found[2].PodCertificate; source.SignerName != contract.BrokerSigner || argument != path.Join(contract.KeyGatewayDir, source.CredentialBundlePath) {
+		t.Errorf("found the source %+v and the argument %q", source, argument)
+	}
+	if found, argument := sources(template, fixture.ProfilesOfShop); found != nil || argument != "" {
+		t.Errorf("a broker without a key gateway has the sources %+v and the argument %q", found, argument)
+	}
+}
+
+func TestAPodWithoutACertificateIsOutdatedWhereBrokersHaveThem(t *testing.T) {
+	before, _, err := Inject(fixture.PodWith(inAccount), "shop", nil, besideGateway())
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := besideGateway()
+	template.BrokerCertificates = true
+	after, _, err := Inject(fixture.PodWith(inAccount), "shop", nil, template)
+	if err != nil {
+		t.Fatal(err)
+	}
+	outdated := template.Outdated()
+	if !outdated(before) || outdated(after) {
+		t.Errorf("outdated: %t without a certificate, %t with one", outdated(before), outdated(after))
+	}
+	other, _, err := Inject(fixture.PodWith(inAccount), "shop", []byte(fixture.ProfilesOfShop), besideGateway())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if outdated(other) {
+		t.Error("a pod that needs no key gateway is outdated")
 	}
 }

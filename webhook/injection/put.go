@@ -161,7 +161,7 @@ func (r *rendering) putVolumes(found []corev1.Volume) (volumes []corev1.Volume) 
 	socket, profiles := r.volumes()
 	own := append([]corev1.Volume{socket, profiles}, r.secretVolumes()...)
 	if r.template.KeyGateway != "" {
-		own = append(own, keyGatewayVolume())
+		own = append(own, keyGatewayVolume(r.template.BrokerCertificates))
 	}
 	for _, volume := range found {
 		if at := slices.IndexFunc(own, func(wanted corev1.Volume) bool { return wanted.Name == volume.Name }); at >= 0 {

@@ -140,7 +140,7 @@ func (r rendering) container() corev1.Container {
 		})
 	}
 	if r.template.KeyGateway != "" {
-		container.Args = append(container.Args, keyGatewayArguments(r.template.KeyGateway)...)
+		container.Args = append(container.Args, keyGatewayArguments(r.template.KeyGateway, r.template.BrokerCertificates)...)
 		container.VolumeMounts = append(container.VolumeMounts, keyGatewayMount())
 	}
 	if r.shared {

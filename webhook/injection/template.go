@@ -59,6 +59,9 @@ type Template struct {
 	// Only brokers of namespaces that may use key providers get it, see [Inject].
 	KeyGateway string
 
+	// BrokerCertificates gives brokers with KeyGateway a certificate of their pod for it, too.
+	BrokerCertificates bool
+
 	// Seal says whose signature profiles need. It does not count for the stamp, because
 	// it differs between namespaces and changes while the broker stays the same.
 	Seal Seal
@@ -141,7 +144,7 @@ func (t Template) stamp() string {
 	socket, profiles := typical.volumes()
 	stamp := t.Version + "/" + digestOf(typical.container(), typical.mount("app"), socket, profiles, t.SocketGroup)
 	if gateway != "" {
-		stamp += gatewayMark + digestOf(keyGatewayArguments(gateway), keyGatewayMount(), keyGatewayVolume())
+		stamp += gatewayMark + digestOf(keyGatewayArguments(gateway, t.BrokerCertificates), keyGatewayMount(), keyGatewayVolume(t.BrokerCertificates))
 	}
 	return stamp
 }

@@ -77,7 +77,8 @@ Where the webhook injects, without those that are not compared.
     (variables.redisSecret == '' ? [] : ['--session-redis-dir=/etc/crypto-broker/session-redis']) +
     {{- if ne .Values.injection.mode "policy" }}
     (variables.keyGateway == '' ? [] : ['--key-gateway=' + variables.keyGateway, '--key-gateway-token=/etc/crypto-broker/key-gateway/token',
-    '--key-gateway-authorities=/etc/crypto-broker/key-gateway/key-gateway-ca.crt']) +
+    '--key-gateway-authorities=/etc/crypto-broker/key-gateway/key-gateway-ca.crt'
+    {{- if .Values.keyGateway.brokerCertificates }}, '--key-gateway-certificate=/etc/crypto-broker/key-gateway/certificate.pem'{{ end }}]) +
     {{- end }}
     (variables.sharesProcesses ? ['--shared-identity'] : [])
 {{- end }}

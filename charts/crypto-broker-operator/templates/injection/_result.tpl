@@ -53,6 +53,7 @@ What is checked of a pod with a broker after all mutations, whoever injected it.
 {{- end }}
 
 {{- define "crypto-broker-operator.injection.result" -}}
+{{- $certificates := .Values.keyGateway.brokerCertificates }}
 {{- $callsGateway := eq .Values.injection.mode "policy" | ternary "false" "variables.keyGateway != ''" }}
 {{- $reserved := eq .Values.injection.mode "policy" | ternary "the name is reserved" "another webhook changes it after the operator's and has to leave it alone" }}
 - expression: >-
@@ -117,7 +118,13 @@ What is checked of a pod with a broker after all mutations, whoever injected it.
     v.name == 'crypto-broker-session-redis' ? variables.redisSecret != '' &&
     v.?projected.?sources.orValue([]).map(s, s.?secret.?name.orValue('')) == [variables.redisSecret] && !has(v.projected.sources[0].secret.items) :
     v.name == 'crypto-broker-key-gateway' ? {{ $callsGateway }} && v.?projected.?sources.orValue([]).map(s,
+    {{- if $certificates }}
+    s.?serviceAccountToken.?audience.orValue('') + ' ' + s.?configMap.?name.orValue('') + ' ' + s.?podCertificate.?signerName.orValue('')) ==
+    ['crypto-broker-key-gateway  ', ' crypto-broker-profiles ', '  cryptobroker.io/broker'] &&
+    v.projected.sources[2].podCertificate.?credentialBundlePath.orValue('') == 'certificate.pem' &&
+    {{- else }}
     s.?serviceAccountToken.?audience.orValue('') + ' ' + s.?configMap.?name.orValue('')) == ['crypto-broker-key-gateway ', ' crypto-broker-profiles'] &&
+    {{- end }}
     v.projected.sources[0].serviceAccountToken.path == 'token' &&
     v.projected.sources[1].configMap.?items.orValue([]).map(i, i.key + ' ' + i.path) == ['key-gateway-ca.crt key-gateway-ca.crt'] :
     v.name.matches('^crypto-broker-keys-[1-9][0-9]{0,2}$') && int(v.name.substring(19)) <= size(variables.keys) &&
