@@ -6,10 +6,12 @@ package e2e
 
 import (
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -50,14 +52,24 @@ const (
 	managerOutage = 60 * time.Second
 )
 
-func TestPodsEncryptUnderAKeyInAKeyManagerWhileItsPartsAreRestarted(t *testing.T) {
+// gatewayUsers are pods that encrypt through the key gateway under a key in PyKMIP.
+type gatewayUsers struct {
+	servers   *kmipserver.Servers
+	manager   *kmip.Provider
+	namespace string
+	apps      []corev1.Pod
+}
+
+// startGatewayUsers installs the chart with the key gateway and values, and starts two pods.
+func startGatewayUsers(t testing.TB, values ...string) gatewayUsers {
+	t.Helper()
 	restoreChart(t)
 	servers := pykmip.StartAt(t, hostAddress(t), 1)
 	manager := openKeyManager(t, servers)
 	must(t, manager.CreateAES(t.Context(), providerKey, 256))
 	secret := createKMIPSecret(t, servers)
 	_, err := shared.helm.Install(t.Context(), environment.Chart(shared.Repository), &shared.Images,
-		append(shared.Images.KeyGateway(), "keyGateway.secrets={"+secret.Name+"}")...)
+		slices.Concat(shared.Images.KeyGateway(), []string{"keyGateway.secrets={" + secret.Name + "}"}, values)...)
 	must(t, err)
 	progress("the key gateway is installed")
 	t.Cleanup(func() {
@@ -78,15 +90,29 @@ func TestPodsEncryptUnderAKeyInAKeyManagerWhileItsPartsAreRestarted(t *testing.T
 		awaitCalls(t, &apps[i], statsPort, nil, 1) // there is no readiness probe
 	}
 	progress("the pods call")
+	return gatewayUsers{servers, manager, namespace, apps}
+}
 
+// uninstallGateway installs the chart with its own values again.
+func uninstallGateway(t testing.TB) {
+	t.Helper()
+	progress("the key gateway is uninstalled")
+	_, err := shared.helm.Install(t.Context(), environment.Chart(shared.Repository), &shared.Images)
+	must(t, err)
+	awaitOperatorPods(t, replicas)
+}
+
+func TestPodsEncryptUnderAKeyInAKeyManagerWhileItsPartsAreRestarted(t *testing.T) {
+	users := startGatewayUsers(t)
+	servers, apps := users.servers, users.apps
 	t.Run("all calls succeed once the provider is ready", func(t *testing.T) {
 		awaitKeyProviderReady(t)
 		during(t, apps, "nothing is restarted", func() { awaitEncryption(t, apps, 100) }).expectNoFailure(t)
 	})
 	// Brokers ask for the version of a key once a minute, which is awaited below.
-	must(t, manager.Rotate(t.Context(), providerKey))
+	must(t, users.manager.Rotate(t.Context(), providerKey))
 	t.Run("a token is refused from another address than its pod's", func(t *testing.T) {
-		expectStolenTokenRefused(t, namespace, &apps[0])
+		expectStolenTokenRefused(t, users.namespace, &apps[0])
 	})
 	t.Run("calls go on when the gateways are killed in turn", func(t *testing.T) {
 		gateways := awaitGateways(t, nil)
@@ -134,10 +160,7 @@ func TestPodsEncryptUnderAKeyInAKeyManagerWhileItsPartsAreRestarted(t *testing.T
 		}).expectNoFailure(t)
 	})
 	expectNeverRestarted(t, apps)
-	progress("the key gateway is uninstalled")
-	_, err = shared.helm.Install(t.Context(), environment.Chart(shared.Repository), &shared.Images)
-	must(t, err)
-	awaitOperatorPods(t, replicas)
+	uninstallGateway(t)
 }
 
 // kmipCredentials are the entries of a Secret for servers.
@@ -282,7 +305,15 @@ func killGateway(t testing.TB, pod *corev1.Pod) {
 // accepts.
 func expectStolenTokenRefused(t testing.TB, namespace string, pod *corev1.Pod) {
 	t.Helper()
-	made, err := shared.clientset.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), pod.Spec.ServiceAccountName, &authenticationv1.TokenRequest{
+	if err := callGateway(t, namespace, tokenOf(t, pod)); status.Code(err) != codes.Unauthenticated {
+		t.Errorf("the gateway answers %v, expected Unauthenticated", err)
+	}
+}
+
+// tokenOf returns a token for the gateway that is bound to a pod.
+func tokenOf(t testing.TB, pod *corev1.Pod) string {
+	t.Helper()
+	made, err := shared.clientset.CoreV1().ServiceAccounts(pod.Namespace).CreateToken(t.Context(), pod.Spec.ServiceAccountName, &authenticationv1.TokenRequest{
 		Spec: authenticationv1.TokenRequestSpec{Audiences: []string{contract.KeyGatewayAudience},
 			BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}},
 	}, metav1.CreateOptions{})
@@ -293,22 +324,28 @@ func expectStolenTokenRefused(t testing.TB, namespace string, pod *corev1.Pod) {
 	if !review.Status.Authenticated {
 		t.Fatalf("the API server does not accept the token: %s", review.Status.Error)
 	}
+	return made.Status.Token
+}
+
+// callGateway asks a gateway from this machine for the key of the provider, with a token and
+// certificates of the client.
+func callGateway(t testing.TB, namespace, token string, certificates ...tls.Certificate) error {
+	t.Helper()
 	service, err := shared.clientset.CoreV1().Services(environment.Namespace).Get(t.Context(), gatewayName, metav1.GetOptions{})
 	must(t, err)
 	authorities := x509.NewCertPool()
 	if !authorities.AppendCertsFromPEM([]byte(profilesConfigMap(t, namespace).Data[contract.KeyGatewayAuthorities])) {
 		t.Fatal("the namespace has no authorities of the gateway")
 	}
-	conn, err := grpc.NewClient("passthrough:///"+net.JoinHostPort(service.Spec.ClusterIP, "443"),
-		grpc.WithTransportCredentials(credentials.NewClientTLSFromCert(authorities, gatewayName+"."+environment.Namespace+".svc")))
+	conn, err := grpc.NewClient("passthrough:///"+net.JoinHostPort(service.Spec.ClusterIP, "443"), grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{
+		MinVersion: tls.VersionTLS13, RootCAs: authorities, ServerName: gatewayName + "." + environment.Namespace + ".svc", Certificates: certificates,
+	})))
 	must(t, err)
 	defer func() { _ = conn.Close() }()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	_, err = gatewayv1.NewKeyGatewayServiceClient(conn).DescribeKey(
-		metadata.AppendToOutgoingContext(ctx, gateway.TokenHeader, gateway.TokenScheme+made.Status.Token),
+		metadata.AppendToOutgoingContext(ctx, gateway.TokenHeader, gateway.TokenScheme+token),
 		&gatewayv1.DescribeKeyRequest{Use: &gatewayv1.KeyUse{Profile: "Data", Operation: "EncryptData", KeyId: providerName + "/" + providerKey}})
-	if status.Code(err) != codes.Unauthenticated {
-		t.Errorf("the gateway answers %v, expected Unauthenticated", err)
-	}
+	return err
 }
