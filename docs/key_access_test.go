@@ -25,7 +25,7 @@ func TestTheAccessPoliciesInTheDocumentationCompile(t *testing.T) {
 		}
 	}
 	if len(policies) < 3 {
-		t.Errorf("found %d access policies, expected that of the example, and some in CEL and in Rego", len(policies))
+		t.Errorf("found %d access policies, expected the policy of the example, and some in CEL and in Rego", len(policies))
 	}
 	for where, text := range policies {
 		if _, err := accesspolicy.Parse("policy.yaml", []byte(text), true); err != nil {

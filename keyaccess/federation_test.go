@@ -316,7 +316,7 @@ func TestSharesThatAreAllNeededAreAllWaitedFor(t *testing.T) {
 	})
 	// The slow service has one share that the quick one has as well, and one that nobody else has.
 	response, err := m[0].rewrap(t, m[0].sign(ask(t, client, body, m[2].share(t, shareOf(1), body, "a"), m[1].share(t, shareOf(1), body, "a"), m[2].share(t, shareOf(2), body, "b"))))
-	// The reply of the slow one may still overtake that of the quick one, which then has nothing to add.
+	// The reply of the slow one may still overtake the reply of the quick one, which then has nothing to add.
 	found := outcome(t, client, response, err)
 	if found[0] != "1" || found[1] != "1" && !strings.Contains(found[1], "another service has released this share") || found[2] != "2" {
 		t.Errorf("found %q, expected 1, 1 and 2", found)

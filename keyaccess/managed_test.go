@@ -58,7 +58,7 @@ func privateKey[K any](t testing.TB, algorithm wrapping.Algorithm) K {
 	return key.(K)
 }
 
-// addTo adds two keys of the manager to those of a service. They are those that tests wrap for, with other ids.
+// addTo adds two keys of the manager to the keys of a service. Tests wrap for the same keys, with other ids.
 func (m *manager) addTo(t testing.TB, all map[string]wrapping.Key) {
 	t.Helper()
 	for id, name := range map[string]string{"managed-rsa": "manager/rsa", "managed-ec": "manager/ec"} {

@@ -42,7 +42,7 @@ import (
 const operatorNamespace = "crypto-broker-system"
 
 var (
-	// access is that of the API server's administrator.
+	// access is the access of the API server's administrator.
 	access *rest.Config
 	// admin acts with it and counts for no rule of the operator.
 	admin client.Client

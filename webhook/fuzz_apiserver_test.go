@@ -50,7 +50,7 @@ func TestWhatTheAPIServerAcceptsWithoutABrokerItAcceptsWithOne(t *testing.T) {
 		}
 		accepted++
 		fixture.Asking("false")(with)
-		with.ObjectMeta = without.ObjectMeta // those of the golden pods are compared elsewhere
+		with.ObjectMeta = without.ObjectMeta // other tests compare the metadata of golden pods
 		if diff := cmp.Diff(without.Spec, withoutBrokerOf(t, with, pod).Spec); diff != "" {
 			t.Errorf("seed %d: more than the broker's own is different (-without +with):\n%s", seed, diff)
 		}

@@ -33,7 +33,7 @@ func testTemplate() injection.Template {
 	return template
 }
 
-// otherTemplate is that of another version of the operator: all that it says of a
+// otherTemplate is the template of another version of the operator: all that it says of a
 // broker's container is other than in testTemplate.
 func otherTemplate() injection.Template {
 	return injection.Template{

@@ -122,7 +122,7 @@ func TestAPodThatReplicasOfTwoVersionsSeeGetsTheBrokerOfTheLast(t *testing.T) {
 			return err
 		})
 		if diff := cmp.Diff(brokerOf(fixture.InNewPod(want)), brokerOf(fixture.InNewPod(pod)), ignoringDefaults); diff != "" {
-			t.Errorf("%s: another broker than that of the replica that is called last (-want +found):\n%s", golden, diff)
+			t.Errorf("%s: another broker than the replica makes that is called last (-want +found):\n%s", golden, diff)
 		}
 	}
 }

@@ -25,7 +25,7 @@ func TestWhatTheCacheDoesNotHaveIsReadFromTheAPIServer(t *testing.T) {
 	server := apiServerWith(t, fixture.Namespace("labelled", fixture.Enabled), fixture.ProfilesIn("labelled"))
 	response := injectorWith(t, apiServerWith(t), server).Handle(t.Context(), creation(t, fixture.PodWith(), "labelled"))
 	if snapshot := snapshotIn(t, response); snapshot != fixture.ProfilesOfShop {
-		t.Errorf("the snapshot is %q, expected that of the API server: %v", snapshot, response.Result)
+		t.Errorf("the snapshot is %q, expected the snapshot of the API server: %v", snapshot, response.Result)
 	}
 }
 

@@ -52,7 +52,7 @@ type KeyAccessPeerSpec struct {
 	URL KeyAccessURL `json:"url"`
 
 	// authorities are the certificate authorities of the peer's server, in PEM. If
-	// they are absent, those of the system are trusted.
+	// they are absent, the authorities of the system are trusted.
 	// Example: the content of a file that begins with -----BEGIN CERTIFICATE-----.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -70,8 +70,8 @@ type KeyAccessPeerSpec struct {
 	Routes []KeyAccessURL `json:"routes,omitempty"`
 
 	// issuers are the issuers of the tokens of the peer's callers, with the
-	// audiences that the peer has. If they are absent, they are those of the
-	// service.
+	// audiences that the peer has. If they are absent, they are the issuers of
+	// the service.
 	// Example: [{url: "https://idp.b.example", audiences: [key-access-b]}].
 	// +optional
 	// +listType=map
@@ -135,7 +135,7 @@ type KeyAccessIssuer struct {
 	RequireTokenType bool `json:"requireTokenType,omitempty"`
 
 	// authorities are the certificate authorities of the issuer's server, in PEM.
-	// If they are absent, those of the system are trusted.
+	// If they are absent, the authorities of the system are trusted.
 	// Example: the content of a file that begins with -----BEGIN CERTIFICATE-----.
 	// +optional
 	// +kubebuilder:validation:MinLength=1

@@ -22,7 +22,7 @@ import (
 
 var (
 	apiServer client.Client
-	// access is that of the API server's administrator.
+	// access is the access of the API server's administrator.
 	access *rest.Config
 )
 

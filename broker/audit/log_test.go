@@ -280,7 +280,7 @@ func TestARequiredRecordThatCannotBeWrittenIsAnError(t *testing.T) {
 	full := errors.New("no space left on device")
 	m.set(full, 0, nil)
 	if err := log.Write(t.Context(), record(2)); !errors.Is(err, full) {
-		t.Errorf("the error is %v, expected that of the disk", err)
+		t.Errorf("the error is %v, expected the error of the disk", err)
 	}
 	log.Add(record(3))
 	m.set(nil, 0, nil)
@@ -329,7 +329,7 @@ func TestACallDoesNotWaitLongerThanItsContext(t *testing.T) {
 	go func() { failed <- log.Write(ctx, record(0)) }()
 	cancel()
 	if err := <-failed; !errors.Is(err, context.Canceled) {
-		t.Errorf("the error is %v, expected that of the context", err)
+		t.Errorf("the error is %v, expected the error of the context", err)
 	}
 	close(blocked)
 }

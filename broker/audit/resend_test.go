@@ -59,7 +59,7 @@ func newResending(t *testing.T, output audit.Output) *audit.Log {
 	return log
 }
 
-// collected checks lines as those of a collector.
+// collected checks lines as lines of a collector.
 func collected(text ...string) (audit.Report, error) {
 	var c audit.Collected
 	v := audit.NewVerifier(key(1).Public())

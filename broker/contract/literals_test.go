@@ -63,6 +63,6 @@ func TestNoOtherPackageRepeatsAValueOfTheContract(t *testing.T) {
 		}
 	}
 	if files < 100 {
-		t.Errorf("%d files were read, expected those of the whole module", files)
+		t.Errorf("%d files were read, expected the files of the whole module", files)
 	}
 }

@@ -171,7 +171,7 @@ func (r randomNames) constraint(kind string) testName {
 	return name
 }
 
-// names are those of one certificate.
+// names are the names of one certificate.
 func (r randomNames) names() (names []testName) {
 	if r.chance(60) {
 		names = append(names, r.directory("subject", 1+r.IntN(3)))

@@ -23,7 +23,7 @@ var (
 	bits1600  = bytes.Repeat([]byte{0xa3}, 200)
 )
 
-// knownAnswers are the digests of those examples; those of SHAKE are cut to the
+// knownAnswers are the digests of those examples; digests of SHAKE are cut to the
 // sizes that brokers return.
 var knownAnswers = []struct {
 	algorithm string

@@ -29,7 +29,7 @@ func TestAKeyIsThatOfACertificateAuthority(t *testing.T) {
 		"by a certificate that lies alone under another id": {
 			map[string]string{"k.key": privatePEM(ecKey), "ca.crt": certificate(ecKey, ecKey, nil)}, true,
 		},
-		"by a certificate of it behind that of another key": {
+		"by a certificate of it behind the certificate of another key": {
 			map[string]string{
 				"k.key": privatePEM(ecKey), "k.crt": certificate(ecKey, ecKey, plain), "leaf.key": privatePEM(otherKey),
 				"leaf.crt": certificate(otherKey, ecKey, plain) + certificate(ecKey, ecKey, nil),

@@ -424,7 +424,7 @@ func TestTheCertificateOfAKeyFollowsItsIssuers(t *testing.T) {
 	}
 	chain := key.Certificates()
 	if len(chain) != 2 || chain[0].SerialNumber.Int64() != 8 || chain[1].SerialNumber.Int64() != 7 {
-		t.Errorf("%d certificates, want that of the key and that of its issuer", len(chain))
+		t.Errorf("%d certificates, want the certificate of the key and the certificate of its issuer", len(chain))
 	}
 }
 

@@ -46,7 +46,7 @@ func inPKCS8(der []byte) []byte {
 	}{asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 1, 1}, asn1.NullRawValue}, Key: der}))
 }
 
-// soon is far above the time that a refusal takes, and far below that of any work
+// soon is far above the time that a refusal takes, and far below the time of any work
 // with these keys.
 const soon = 2 * time.Second
 

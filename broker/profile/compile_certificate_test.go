@@ -85,7 +85,7 @@ func TestACertificatePolicyHasWhatTheProfileSays(t *testing.T) {
 	}
 	points := p.DistributionPoints()
 	if points.Rule() != profile.PointsMatched || !points.MatchesURI("http://a.example.com/crl/1") || points.MatchesURI("http://a.example.com/1") || points.MatchesURI("https://a.example.com/crl/1") {
-		t.Error("distribution points are not those of the pattern")
+		t.Error("distribution points do not follow the pattern")
 	}
 	if p.KeyIdentifierHash() != crypto.SHA3_384 {
 		t.Errorf("key identifier by %v", p.KeyIdentifierHash())

@@ -121,10 +121,10 @@ func TestTheLargestRSAKeyThatARequestMayBringIs(t *testing.T) {
 		api  string
 		want int
 	}{
-		"4096 bits without KeyConstraints":              {"SignAlg: rsa, HashAlg: sha-256", 4096},
-		"4096 bits where they list other keys":          {"SignAlg: ecdsa, HashAlg: sha-256, KeyConstraints: {Issuer: {ECDSA: {MinKeySize: 256, MaxKeySize: 384}}}", 4096},
-		"that of KeyConstraints, where they allow more": {"SignAlg: rsa, HashAlg: sha-256, KeyConstraints: {Issuer: {RSA: {MinKeySize: 2048, MaxKeySize: 8192}}}", 8192},
-		"that of KeyConstraints, where they allow less": {"SignAlg: rsa, HashAlg: sha-256, KeyConstraints: {Issuer: {RSA: {MinKeySize: 2048, MaxKeySize: 3072}}}", 3072},
+		"4096 bits without KeyConstraints":                {"SignAlg: rsa, HashAlg: sha-256", 4096},
+		"4096 bits where they list other keys":            {"SignAlg: ecdsa, HashAlg: sha-256, KeyConstraints: {Issuer: {ECDSA: {MinKeySize: 256, MaxKeySize: 384}}}", 4096},
+		"the limit of KeyConstraints, if they allow more": {"SignAlg: rsa, HashAlg: sha-256, KeyConstraints: {Issuer: {RSA: {MinKeySize: 2048, MaxKeySize: 8192}}}", 8192},
+		"the limit of KeyConstraints, if they allow less": {"SignAlg: rsa, HashAlg: sha-256, KeyConstraints: {Issuer: {RSA: {MinKeySize: 2048, MaxKeySize: 3072}}}", 3072},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			policy := compiled(t, "- Name: P\n  API: {SignData: {"+c.api+"}}\n").Signature()

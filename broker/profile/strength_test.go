@@ -34,7 +34,7 @@ func size(algorithm string, low int) string {
 	return fmt.Sprintf("%s: {MinKeySize: %d, MaxKeySize: %d}", algorithm, low, high)
 }
 
-// The numbers are those of NIST SP 800-57 Part 1 Rev. 5, tables 2 and 3.
+// The numbers are from NIST SP 800-57 Part 1 Rev. 5, tables 2 and 3.
 func dataKeyStrengths(strength, ofStreams string) string {
 	var all []string
 	for _, operation := range []string{"GenerateDataKey", "WrapKey", "UnwrapKey", "RewrapKey", "GetPublicKey"} {

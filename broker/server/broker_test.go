@@ -92,7 +92,7 @@ func startBoth(t testing.TB, profiles string, sockets unixsocket.Options, logger
 	return b
 }
 
-// socketDir is a directory whose path is short enough for a socket; that of
+// socketDir is a directory whose path is short enough for a socket. The path of
 // t.TempDir has the test's name in it.
 func socketDir(t testing.TB) string {
 	t.Helper()
@@ -168,7 +168,7 @@ func (wire) Unmarshal(data mem.BufferSlice, v any) error {
 	return nil
 }
 
-// call sends the bytes of a request to a method and returns those of the reply.
+// call sends the bytes of a request to a method and returns the bytes of the reply.
 func call(t testing.TB, conn *grpc.ClientConn, method string, request []byte) ([]byte, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)

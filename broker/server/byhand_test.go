@@ -17,7 +17,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// settings are those of a client by hand.
+// settings are the settings of a client by hand.
 type settings struct {
 	// window is what the broker may send of a reply, where it is not 0.
 	window uint32

@@ -61,8 +61,8 @@ func startBare(t *testing.T) (socket string) {
 	return socket
 }
 
-// allocationsOfACall is how many objects a call on a socket takes, those of its
-// client included: the fewest of some tries, since the runtime has some of its own.
+// allocationsOfACall is how many objects a call on a socket takes, with the objects of its
+// client: the fewest of some tries, since the runtime has some of its own.
 func allocationsOfACall(t *testing.T, socket string) float64 {
 	t.Helper()
 	client := v1.NewCryptoServiceClient(connect(t, socket))

@@ -29,7 +29,7 @@ const (
 )
 
 // The numbers of the fields of requests for certificates, written down a second
-// time. Those of all generations are the same.
+// time. They are the same in all generations.
 const (
 	certProfile, certCSR, certKey, certIssuer, certMetadata = 1, 2, 3, 4, 5
 
@@ -116,7 +116,7 @@ func TestEachGenerationSignsCertificatesInItsOwnWay(t *testing.T) {
 	for sentence, c := range map[string]struct {
 		method  string
 		request message
-		// number is that of the certificate in the reply.
+		// number is the number of the certificate's field in the reply.
 		number protowire.Number
 		decode func(string) []byte
 		others []field

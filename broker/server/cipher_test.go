@@ -185,7 +185,7 @@ func TestAnEncryptionThatIsRefusedLearnsWhy(t *testing.T) {
 	}
 }
 
-// The answers are those of the test cases 4, 10 and 16 of McGrew and Viega; the
+// The answers are from the test cases 4, 10 and 16 of McGrew and Viega; the
 // profiles have what the catalogue of released brokers says of their tags.
 func TestWhatReleasedBrokersEncryptIsTheSameHere(t *testing.T) {
 	const whole = "feffe9928665731c6d6a8f9467308308feffe9928665731c6d6a8f9467308308"

@@ -29,7 +29,7 @@ import (
 )
 
 // fuzzedMethods are all unary methods of all generations and services of ours.
-// Their order is that of the seeds: new ones go to the end.
+// The seeds have the same order: new ones go to the end.
 var fuzzedMethods = []string{
 	methodHash, methodHashData, methodHashDataV1,
 	methodSign, methodSignCertificate, methodSignCertificateV1,
@@ -50,7 +50,7 @@ const (
 )
 
 // fuzzedProfiles offer each operation, so that no request ends at the profile: P
-// with keys of requests, K with those of the broker.
+// with keys of requests, K with keys of the broker.
 const fuzzedProfiles = `
 - Name: P
   API:
@@ -192,7 +192,7 @@ func TestTheFuzzerKnowsAllMethods(t *testing.T) {
 	known := slices.Clone(fuzzedMethods)
 	for service, methods := range b.Methods() {
 		if !strings.HasPrefix(service, "CryptoBroker.") && !strings.HasPrefix(service, "cryptobroker.") {
-			continue // those of gRPC itself
+			continue // methods of gRPC itself
 		}
 		for _, method := range methods {
 			if name := "/" + service + "/" + method; !slices.Contains(known, name) {

@@ -67,7 +67,7 @@ func TestConnectionsAreCountedByContainer(t *testing.T) {
 }
 
 // maxSeries is a bound for a broker with one profile, two containers and one operation in use. Most
-// series are those of the histograms of operations.
+// series belong to the histograms of operations.
 const maxSeries = 600
 
 func TestCallsThatFailAreCountedByContainer(t *testing.T) {
@@ -115,7 +115,7 @@ func TestNamesThatClientsChooseMakeNoSeries(t *testing.T) {
 	}
 }
 
-// series returns how many samples metrics have. Those of the Go runtime vary.
+// series returns how many samples metrics have. Metrics of the Go runtime vary.
 func series(text string) int {
 	n := 0
 	for line := range strings.Lines(text) {

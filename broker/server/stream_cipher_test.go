@@ -166,7 +166,7 @@ func TestAStreamComesBackWhenItIsDecrypted(t *testing.T) {
 	}
 }
 
-// split returns the header of a stream with that of its segments, and the segments.
+// split returns the header of a stream with the header of its segments, and the segments.
 func split(stream []byte) (header []byte, segments [][]byte) {
 	size := blob.StreamPrefixSize + must(blob.StreamKeySize(stream)) + segment.HeaderSize
 	header, rest := stream[:size], stream[size:]

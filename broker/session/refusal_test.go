@@ -113,7 +113,7 @@ func TestARefusalTakesTheSameStepsWhateverIsWrong(t *testing.T) {
 	}
 }
 
-// The rows to compare are those of one version. Nine of ten refusals take longer than p10-ns, which other work of the
+// The rows to compare are of one version. Nine of ten refusals take longer than p10-ns, which other work of the
 // machine disturbs least.
 func BenchmarkRefusal(b *testing.B) {
 	for version, clientID := range versions {

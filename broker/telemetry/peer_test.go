@@ -69,8 +69,8 @@ func TestAConnectionWithoutATCPAddressIsOfNoAddress(t *testing.T) {
 }
 
 func TestTheNarrowestLimitThatIsReachedDecidesWhatIsClosed(t *testing.T) {
-	// Each is a few connections alike. Those of a line have been quiet longer than
-	// those of the lines after it.
+	// Each is a few equal connections. Connections of a line have been quiet longer than
+	// connections of the lines after it.
 	type some struct {
 		n             int
 		remote, local string
@@ -108,7 +108,7 @@ func TestTheNarrowestLimitThatIsReachedDecidesWhatIsClosed(t *testing.T) {
 			open: append([]some{{n: 1, remote: kubelet, local: pod}}, loopback(32)...),
 			more: some{remote: "127.0.9.9", local: "127.0.0.1"}, want: 1, full: true,
 		},
-		"loopback addresses and those of the pod have all of the own network": {
+		"loopback addresses and addresses of the pod have all of the own network": {
 			open: []some{{n: 1, remote: kubelet, local: pod}, {n: 16, remote: pod, local: pod}, {n: 15, remote: "127.0.0.1", local: pod}, {n: 1, remote: "::1", local: "::1"}},
 			more: some{remote: podIPv6, local: podIPv6}, want: 1, full: true,
 		},

@@ -147,7 +147,7 @@ func TestMetricsOfProfilesFollowWhatIsServed(t *testing.T) {
 		}
 	}
 	if n := strings.Count(body, "crypto_broker_profiles_info{"); n != 1 {
-		t.Errorf("%d digests are told, want that of the set that is served alone", n)
+		t.Errorf("%d digests are told, want only the digest of the set that is served", n)
 	}
 }
 

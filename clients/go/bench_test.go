@@ -11,7 +11,7 @@ import (
 )
 
 // BenchmarkHashData measures a small digest by a broker in a process of its own,
-// for callers that each wait for their reply. Allocations are those of the client.
+// for callers that each wait for their reply. Allocations are the client's.
 func BenchmarkHashData(b *testing.B) {
 	broker := startBroker(b)
 	for _, way := range []struct {

@@ -118,6 +118,6 @@ func TestAStreamEndsWithItsContext(t *testing.T) {
 	_, err := client.EncryptStream(ctx, io.Discard, input, cryptobroker.EncryptStreamRequest{Profile: "Data", KeyID: "orders"})
 	_ = input.Close()
 	if !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v, want that of the context", err)
+		t.Errorf("got %v, want the error of the context", err)
 	}
 }

@@ -76,7 +76,7 @@ func TestAnErrorOfTheReaderIsTheErrorOfTheCall(t *testing.T) {
 			input := iotest.DataErrReader(&failing{bytes.NewReader(make([]byte, whole)), torn})
 			_, err := client.HashReader(within(t), "Default", input)
 			if !errors.Is(err, torn) {
-				t.Errorf("the error is %v, want that of the reader", err)
+				t.Errorf("the error is %v, want the error of the reader", err)
 			}
 		})
 	}

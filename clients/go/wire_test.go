@@ -31,7 +31,7 @@ var tracedMetadata = &v1.Metadata{TraceContext: &v1.TraceContext{
 	TraceId: "0af7651916cd43dd8448eb211c80319c", SpanId: "b7ad6b7169203331", TraceFlags: "01", TraceState: "vendor=1", CorrelationId: "order 4711",
 }}
 
-// warnedMetadata is that of replies, with what a client does not know as well.
+// warnedMetadata is metadata of replies, with fields that the client does not know.
 func warnedMetadata() *v1.Metadata {
 	m := proto.CloneOf(tracedMetadata)
 	m.Id = "request"

@@ -63,7 +63,7 @@ func withEachProvider(t *testing.T, config openssl.Config, test func(*testing.T,
 	t.Run("openssl", func(t *testing.T) { test(t, opensslProvider(t, config)) })
 }
 
-// The library of the tests, if it is not that of the system: "make test-openssl LIBSSL=/path/to/libssl.so.1.1".
+// The library of the tests, if it is not the library of the system: "make test-openssl LIBSSL=/path/to/libssl.so.1.1".
 var testLibrary = os.Getenv("LIBSSL")
 
 func opensslProvider(t testing.TB, config openssl.Config) provider {

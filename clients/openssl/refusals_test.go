@@ -50,19 +50,19 @@ func TestPeersAreRefused(t *testing.T) {
 		code       int    // of the certificate
 		reason     string // of OpenSSL, if it is not the certificate
 	}{
-		"wrong host":                      {server: serverWith(nil), serverName: "example.com", code: codeWrongHost},
-		"wrong host in the configuration": {server: serverWith(nil), config: openssl.Config{ServerName: "example.com"}, code: codeWrongHost},
-		"wrong address":                   {server: serverWith(nil), serverName: "127.0.0.2", code: codeWrongAddress},
-		"host in the common name only":    {server: serverWith(func(c *x509.Certificate) { c.Subject.CommonName, c.DNSNames = "localhost", nil }), code: codeWrongHost},
-		"host below that of the wildcard": {server: serverWith(func(c *x509.Certificate) { c.DNSNames = []string{"*.example.com"} }), serverName: "a.b.example.com", code: codeWrongHost},
-		"expired":                         {server: serverWith(func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Hour) }), code: codeExpired},
-		"not yet valid":                   {server: serverWith(func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Hour) }), code: codeNotYetValid},
-		"certificate of a client":         {server: serverWith(forClients), code: codeWrongPurpose},
-		"authority that nobody knows":     {server: stranger.serverConfig(t), code: codeNoIssuer},
-		"TLS 1.1":                         {server: old, reason: "protocol"},
-		"TLS 1.2 where 1.3 is the least":  {server: onlyTLS12, config: openssl.Config{MinVersion: tls.VersionTLS13}, reason: "protocol"},
-		"cipher suite without ECDHE":      {server: weak, reason: "handshake failure"},
-		"no protocol in common":           {server: otherProtocol, config: openssl.Config{NextProtos: []string{"mine"}}},
+		"wrong host":                          {server: serverWith(nil), serverName: "example.com", code: codeWrongHost},
+		"wrong host in the configuration":     {server: serverWith(nil), config: openssl.Config{ServerName: "example.com"}, code: codeWrongHost},
+		"wrong address":                       {server: serverWith(nil), serverName: "127.0.0.2", code: codeWrongAddress},
+		"host in the common name only":        {server: serverWith(func(c *x509.Certificate) { c.Subject.CommonName, c.DNSNames = "localhost", nil }), code: codeWrongHost},
+		"host below the host of the wildcard": {server: serverWith(func(c *x509.Certificate) { c.DNSNames = []string{"*.example.com"} }), serverName: "a.b.example.com", code: codeWrongHost},
+		"expired":                             {server: serverWith(func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Hour) }), code: codeExpired},
+		"not yet valid":                       {server: serverWith(func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Hour) }), code: codeNotYetValid},
+		"certificate of a client":             {server: serverWith(forClients), code: codeWrongPurpose},
+		"authority that nobody knows":         {server: stranger.serverConfig(t), code: codeNoIssuer},
+		"TLS 1.1":                             {server: old, reason: "protocol"},
+		"TLS 1.2 where 1.3 is the least":      {server: onlyTLS12, config: openssl.Config{MinVersion: tls.VersionTLS13}, reason: "protocol"},
+		"cipher suite without ECDHE":          {server: weak, reason: "handshake failure"},
+		"no protocol in common":               {server: otherProtocol, config: openssl.Config{NextProtos: []string{"mine"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			address := serve(t, test.server, hold)

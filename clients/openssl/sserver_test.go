@@ -96,7 +96,7 @@ func expect(t *testing.T, conn net.Conn, text string) {
 
 func TestKeysAreChangedWhileTheConnectionIsUsed(t *testing.T) {
 	authority := newAuthority(t)
-	// K updates the keys of the server and asks for new keys of the client, k updates those of the server.
+	// K updates the keys of the server and asks for new keys of the client, k updates the keys of the server.
 	for _, letter := range []string{"k", "K"} {
 		t.Run(letter, func(t *testing.T) {
 			withEachProvider(t, openssl.Config{RootCAs: authority.pem}, func(t *testing.T, p provider) {

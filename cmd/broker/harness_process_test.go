@@ -75,7 +75,7 @@ type process struct {
 	more  chan struct{} // closed and made anew with each line
 }
 
-// environment is that of the test less everything that would set the broker.
+// environment is the environment of the test without all variables that configure the broker.
 func environment(more ...string) []string {
 	var env []string
 	for _, variable := range os.Environ() {

@@ -302,7 +302,7 @@ func TestTheEnvironmentChangesTheLog(t *testing.T) {
 		name, value string
 		check       func(executed) bool
 	}{
-		"a level above that of results": {"CRYPTO_BROKER_LOG_LEVEL", "WARN", func(e executed) bool { return e == executed{} }},
+		"a level above the level of results": {"CRYPTO_BROKER_LOG_LEVEL", "WARN", func(e executed) bool { return e == executed{} }},
 		"text": {"CRYPTO_BROKER_LOG_FORMAT", "text", func(e executed) bool {
 			return e.code == 0 && strings.Contains(e.stdout, " hashValueHex="+welcomeDigest)
 		}},

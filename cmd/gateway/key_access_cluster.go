@@ -23,7 +23,7 @@ import (
 
 // keyAccessCluster is the part of the configuration about resources of Kubernetes.
 type keyAccessCluster struct {
-	// Namespace has the policies and peers. It is that of the pod if it is empty.
+	// Namespace has the policies and peers. If it is empty, it is the namespace of the pod.
 	Namespace string `json:"namespace"`
 }
 
@@ -44,7 +44,7 @@ type clusterObjects struct {
 	*accesssource.Source
 }
 
-// newClusterObjects returns those of the cluster that the environment names.
+// newClusterObjects returns the objects of the cluster that the environment names.
 func (k *keyAccess) newClusterObjects(issuers []caller.Issuer) (*clusterObjects, error) {
 	access, err := ctrl.GetConfig()
 	if err != nil {
@@ -86,11 +86,11 @@ func (c *clusterObjects) await(ctx context.Context) bool {
 	}
 }
 
-// statusPaths returns the paths of the status port beside those of each program.
+// statusPaths returns the paths of the status port that only this program has.
 func (k *keyAccess) statusPaths() *http.ServeMux {
 	paths := http.NewServeMux()
 	if k.cluster != nil {
-		always := func() string { return "" } // what is wrong is also told before the service is ready
+		always := func() string { return "" } // the report has what is wrong before the service is ready
 		paths.Handle("GET "+contract.KeyProvidersPath, &reports{ready: always, report: k.cluster.Report})
 	}
 	return paths

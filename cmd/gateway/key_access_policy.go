@@ -27,8 +27,8 @@ type keyAccessAudit struct {
 	KeyFile string `json:"keyFile"`
 	// Endpoint is the URL of a collector that gets the records instead, empty for none.
 	Endpoint string `json:"endpoint"`
-	// AuthoritiesFile has the certificate authorities of the collector, empty for those of the
-	// system.
+	// AuthoritiesFile has the certificate authorities of the collector, empty for the authorities
+	// of the system.
 	AuthoritiesFile string `json:"authoritiesFile"`
 }
 
@@ -118,7 +118,7 @@ func (a *keyAccessAudit) open(stderr io.Writer, logger *slog.Logger) (*audit.Log
 var auditDescription = prometheus.NewDesc("crypto_broker_gateway_key_access_audit_records_total",
 	"Audit records of decisions about data keys, by result: written, or lost.", []string{"result"}, nil)
 
-// policiesChanged hears of changes of policies, which are in a directory or resources.
+// policiesChanged is called after a change of policies, which are in a directory or in resources.
 func (k *keyAccess) policiesChanged(set *accesspolicy.Set, err error) {
 	if err != nil {
 		k.logger.Error("a change of the policies does not count; the last good ones are in use", "error", err)

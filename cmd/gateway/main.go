@@ -107,7 +107,7 @@ Usage:
   gateway key-access    release data keys of OpenTDF files, with or without a cluster; see gateway key-access --help
   gateway version       print the version
 
-The cluster is that of the pod's service account, else that of the file which the environment variable
+The cluster is the one of the pod's service account, or else of the file that the environment variable
 KUBECONFIG names. KeyProviders and ClusterKeyProviders say which key managers there are. The signed profiles
 of a pod's namespace say which keys the pod may use. A wrong value ends the program with exit code 2 and a
 sentence that says what was expected.

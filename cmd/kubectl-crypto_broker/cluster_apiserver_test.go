@@ -41,7 +41,7 @@ var (
 	apiServerConfig *rest.Config
 	// kubeconfig is the file that the plugin reads.
 	kubeconfig string
-	// operatorImage is that of the brokers which the operator injects now.
+	// operatorImage is the image of the brokers that the operator injects now.
 	operatorImage atomic.Value
 )
 

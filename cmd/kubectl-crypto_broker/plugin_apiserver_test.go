@@ -143,7 +143,7 @@ func TestAPodIsExplained(t *testing.T) {
 }
 
 // rollOut does what the controllers of a cluster do: each time a Deployment is
-// changed its pods are new at once, except that of the one that is stuck.
+// changed its pods are new at once, except the pod of the one that is stuck.
 func rollOut(t *testing.T, namespace, stuck string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

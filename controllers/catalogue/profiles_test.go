@@ -63,7 +63,7 @@ func TestTheCatalogueIsThatOfBrokersOutsideKubernetes(t *testing.T) {
 		found[document.Name] = asReleased(document)
 	}
 	if diff := cmp.Diff(want, found); diff != "" {
-		t.Errorf("the operator's catalogue (+) is other than that of the broker (-):\n%s", diff)
+		t.Errorf("the operator's catalogue (+) differs from the broker's (-):\n%s", diff)
 	}
 }
 

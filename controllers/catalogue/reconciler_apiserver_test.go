@@ -261,7 +261,7 @@ func TestWhatTheAPIServerRefusesIsTold(t *testing.T) {
 	stop := start(t, catalogue.Options{Profiles: []string{"default"}})
 	expect(t, "default", isOurs)
 	stop()
-	// Fields of others that are invalid together with those of the catalogue.
+	// Fields of others that are invalid together with fields of the catalogue.
 	change(t, "default", func(p *v1alpha1.ClusterCryptoProfile) {
 		p.Spec.API.SignCertificate.BasicConstraints = &v1alpha1.BasicConstraints{CA: true, PathLenConstraint: new(int32(1))}
 	})

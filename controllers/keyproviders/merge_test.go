@@ -41,7 +41,7 @@ func TestTheStatusSaysWhatAllGatewaysSay(t *testing.T) {
 	up, down, denied, fresh := reached(true, ""), reached(false, "TimedOut"), reached(true, "CredentialsRefused"), providerreport.Endpoint{}
 	for sentence, test := range map[string]struct {
 		views []*providerreport.Provider
-		// states are those of the two endpoints, and conditions are Ready, Accepted and Reachable.
+		// states are the states of the two endpoints, and conditions are Ready, Accepted and Reachable.
 		states     [2]string
 		conditions [3]string
 		says       string

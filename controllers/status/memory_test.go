@@ -57,7 +57,7 @@ func TestNumbersThatManyProfilesHaveInCommonAreWrittenSeldom(t *testing.T) {
 		wait            time.Duration
 	}{
 		"numbers of 500 profiles wait 25 s":             {inNumbers, true, false, 500, 25 * time.Second},
-		"numbers of 40 profiles wait as those of one":   {inNumbers, true, false, 40, settledDelay},
+		"numbers of 40 profiles wait as numbers of one": {inNumbers, true, false, 40, settledDelay},
 		"numbers of 2,000 profiles that move":           {inNumbers, false, false, 2000, 100 * time.Second},
 		"numbers of 500 profiles that move":             {inNumbers, false, false, 500, movingDelay},
 		"what is wrong with 500 profiles waits no more": {inReasons, true, false, 500, settledDelay},

@@ -15,7 +15,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/federation"
 )
 
-// Peer returns a peer. issuers are those of its callers if it names none. The schema of the resource has checked types, lengths
+// Peer returns a peer. issuers are the issuers of its callers if it names none. The schema of the resource has checked types, lengths
 // and lists.
 func Peer(object *v1alpha1.KeyAccessPeer, issuers []caller.Issuer) (federation.Peer, field.ErrorList) {
 	spec, at := &object.Spec, field.NewPath("spec")

@@ -32,7 +32,7 @@ type Finder interface {
 
 // Manage returns a key of a key manager: RSA of 2048, 3072 or 4096 bits that decrypts there, or EC on P-256, P-384 or P-521 that
 // agrees on secrets there. If the key manager gives the private key out, as the key-value engine of OpenBao does, the key is in
-// memory, and no [Managed]. An error wraps those of package keys, or says why the key cannot be used.
+// memory, and no [Managed]. An error wraps the errors of package keys, or says why the key cannot be used.
 func Manage(ctx context.Context, finder Finder, name keys.Name) (Key, error) {
 	found, err := finder.Key(ctx, name)
 	switch {

@@ -120,7 +120,7 @@ func (r *results) writeTargets(text *strings.Builder) {
 	r.explainSeveral(text)
 }
 
-// comparisons returns those of some services.
+// comparisons returns the comparisons of some services.
 func (r *results) comparisons(services int) []*comparison {
 	for _, found := range r.runs {
 		if found.name == "after" && found.services == services {
@@ -147,7 +147,7 @@ func counted(services int) string {
 }
 
 func (r *results) writeRuns(text *strings.Builder) {
-	text.WriteString("## Requests\n\nTimes are of the client, in milliseconds. The caches are those of data keys; a coalesced request waits for another one that asks for the same.\n\n" +
+	text.WriteString("## Requests\n\nTimes are of the client, in milliseconds. The caches hold data keys; a coalesced request waits for another one that asks for the same.\n\n" +
 		"| services | | p50 | p95 | p99 | mean | max | a second | errors | requests to key managers | hits | misses | coalesced |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, found := range r.runs {
 		fmt.Fprintf(text, "| %d | %s | %s | %d | %.0f | %.0f | %.0f |\n", found.services, found.name, found.times(), found.provider, found.hits, found.misses, found.coalesced)

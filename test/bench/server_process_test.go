@@ -141,7 +141,7 @@ func TestTheBrokerIsMeasuredWithARecordOfEachCall(t *testing.T) {
 func TestTheBrokerOfAPodIsMeasuredWithTheFlagsThatTheWebhookSets(t *testing.T) {
 	found, given := sayings(t, injected)
 	if loaded := found["profiles loaded"]; loaded.Revision != 1 {
-		t.Errorf("signed profiles: %+v, want those of revision 1", loaded)
+		t.Errorf("signed profiles: %+v, want the profiles of revision 1", loaded)
 	}
 	want := append(flagsOf(t, "testdata/pods/a-pod-with-keys-for-its-broker.golden.yaml", "    - --"),
 		contract.TrustedKeysFlag, contract.StateDirFlag, contract.ProfilesAudienceFlag, contract.LowestRevisionFlag)

@@ -96,7 +96,7 @@ func policyGivesALaterContainerItsSocketIfItIsNamed(t *testing.T, admin client.C
 				t.Errorf("the container %s has other mounts (-want +found):\n%s", name, diff)
 			}
 			if variables := found.Variables[name]; len(variables) != 1 || variables[0].Name != "CRYPTO_BROKER_SOCKET" {
-				t.Errorf("the container %s has the variables %v, expected that of the socket", name, variables)
+				t.Errorf("the container %s has the variables %v, expected the variable of the socket", name, variables)
 			}
 		}
 		for _, want := range []string{"--callers=app,agent", "--caller-profiles=agent=Default"} {

@@ -100,18 +100,18 @@ func TestTheKeyAccessServiceIsHardenedAndHasItsFiles(t *testing.T) {
 	}
 	service := find[corev1.Service](t, objects, "Service", keyAccess).Spec
 	for what, holds := range map[string]bool{
-		"two replicas, of which none is missed":     *deployment.Spec.Replicas == 2 && deployment.Spec.Strategy.RollingUpdate.MaxUnavailable.IntVal == 0,
-		"a read-only root":                          *container.SecurityContext.ReadOnlyRootFilesystem,
-		"a memory limit that Go knows":              slices.Contains(container.Env, corev1.EnvVar{Name: "GOMEMLIMIT", Value: "469762048"}),
-		"its command":                               slices.Equal(container.Args, []string{"key-access", "--config=/etc/key-access/config/config.yaml"}),
-		"the image of the gateway":                  strings.HasSuffix(container.Image, "/gateway:dev"),
-		"authorities of the image's system":         slices.Contains(container.Env, corev1.EnvVar{Name: "SSL_CERT_FILE", Value: "/etc/key-access/authorities/ca.crt"}),
-		"probes at its status port":                 container.ReadinessProbe.HTTPGet.Port.StrVal == "status",
-		"an account of its own":                     pod.Spec.ServiceAccountName == keyAccess,
-		"a moment until nodes know that it ends":    container.Lifecycle.PreStop.Sleep.Seconds == 5 && *pod.Spec.TerminationGracePeriodSeconds > 20,
-		"a Service for its pods with a port":        has(pod.Labels, service.Selector) && service.Ports[0].TargetPort.StrVal == "clients" && service.Type == corev1.ServiceTypeLoadBalancer,
-		"a label by which the operator finds it":    pod.Labels["app.kubernetes.io/component"] == "key-access",
-		"its pods apart from those of the operator": !has(find[appsv1.Deployment](t, objects, "Deployment", release).Spec.Template.Labels, service.Selector),
+		"two replicas, of which none is missed":        *deployment.Spec.Replicas == 2 && deployment.Spec.Strategy.RollingUpdate.MaxUnavailable.IntVal == 0,
+		"a read-only root":                             *container.SecurityContext.ReadOnlyRootFilesystem,
+		"a memory limit that Go knows":                 slices.Contains(container.Env, corev1.EnvVar{Name: "GOMEMLIMIT", Value: "469762048"}),
+		"its command":                                  slices.Equal(container.Args, []string{"key-access", "--config=/etc/key-access/config/config.yaml"}),
+		"the image of the gateway":                     strings.HasSuffix(container.Image, "/gateway:dev"),
+		"authorities of the image's system":            slices.Contains(container.Env, corev1.EnvVar{Name: "SSL_CERT_FILE", Value: "/etc/key-access/authorities/ca.crt"}),
+		"probes at its status port":                    container.ReadinessProbe.HTTPGet.Port.StrVal == "status",
+		"an account of its own":                        pod.Spec.ServiceAccountName == keyAccess,
+		"a moment until nodes know that it ends":       container.Lifecycle.PreStop.Sleep.Seconds == 5 && *pod.Spec.TerminationGracePeriodSeconds > 20,
+		"a Service for its pods with a port":           has(pod.Labels, service.Selector) && service.Ports[0].TargetPort.StrVal == "clients" && service.Type == corev1.ServiceTypeLoadBalancer,
+		"a label by which the operator finds it":       pod.Labels["app.kubernetes.io/component"] == "key-access",
+		"its pods apart from the pods of the operator": !has(find[appsv1.Deployment](t, objects, "Deployment", release).Spec.Template.Labels, service.Selector),
 	} {
 		if !holds {
 			t.Errorf("found no %s", what)

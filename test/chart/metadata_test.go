@@ -79,7 +79,7 @@ func TestWhatIsForOneObjectCountsBeforeWhatIsForAll(t *testing.T) {
 				t.Errorf("found the label %q and the annotation %q, expected its own of both", labels["team"], annotations["note"])
 			}
 			if labels["app.kubernetes.io/name"] != release {
-				t.Errorf("found the labels %v, expected those of the release among them", labels)
+				t.Errorf("found the labels %v, expected the labels of the release among them", labels)
 			}
 		})
 	}

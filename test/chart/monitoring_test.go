@@ -83,7 +83,7 @@ func TestMonitorsHaveTheRelabelingsOfTheValuesAfterTheirOwn(t *testing.T) {
 		targets = append(targets, each["targetLabel"])
 	}
 	if brokers.Relabelings[0]["regex"] != "crypto-broker;true" || !slices.Equal(targets, []any{nil, nil, "workload", "workload", "workload", "team"}) {
-		t.Errorf("found the relabelings %v, expected the one that finds brokers, the one of the container, those of the workload, and then the user's", brokers.Relabelings)
+		t.Errorf("found the relabelings %v, expected the one that finds brokers, the one for the container, the ones for the workload, and then the user's", brokers.Relabelings)
 	}
 	// Prometheus would rename the label of a metric that the target has as well.
 	if drop := brokers.Relabelings[1]; drop["action"] != "labeldrop" || drop["regex"] != "container" {

@@ -29,7 +29,7 @@ func TestTheOperatorCanBeReachedAtThreePortsAndNoOther(t *testing.T) {
 		}
 	}
 	if !slices.Equal(ports, []int32{10250, 8081, 8080}) || !slices.Equal(spec.PolicyTypes, []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}) {
-		t.Errorf("found the ports %v and the types %v, expected those of webhooks, health and metrics, and Ingress alone", ports, spec.PolicyTypes)
+		t.Errorf("found the ports %v and the types %v, expected the ports of webhooks, health and metrics, and Ingress alone", ports, spec.PolicyTypes)
 	}
 }
 

@@ -75,7 +75,7 @@ func TestExpressionsCompileOnTheOldestKubernetes(t *testing.T) {
 	}
 }
 
-// Kubelets write the status of each pod, and the operator that of each pod whose profiles change. For each list of
+// Kubelets write the status of each pod, and the operator writes the status of each pod whose profiles change. For each list of
 // expressions that the API server evaluates it copies the pod twice: a condition is one list, validations are three.
 func TestOnePolicyEvaluatesOneConditionForAStatusOfAPodThatBreaksNoRule(t *testing.T) {
 	objects := renderChart(t)

@@ -126,11 +126,11 @@ func TestTheChartAllowsNoKubernetesThatIsOlderThanTheTestedOnes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(folders) == 0 {
-		t.Fatal("found no API server in hack/cluster, expected that of the oldest Kubernetes")
+		t.Fatal("found no API server in hack/cluster, expected the one of the oldest Kubernetes")
 	}
 	oldest := strings.TrimPrefix(filepath.Base(slices.Min(folders)), "apiserver-")
 	if found, want := readMetadata(t).KubeVersion, ">="+oldest+".0-0"; found != want {
-		t.Errorf("found the kubeVersion %q in Chart.yaml, expected %q: the oldest API server of the tests is that of Kubernetes %s", found, want, oldest)
+		t.Errorf("found the kubeVersion %q in Chart.yaml, expected %q: the oldest API server of the tests is from Kubernetes %s", found, want, oldest)
 	}
 }
 

@@ -39,7 +39,7 @@ func (b *broker) hash(calls int) {
 	}
 }
 
-// metrics are those of the broker.
+// metrics are the metrics of the broker.
 func (b *broker) metrics() string {
 	b.t.Helper()
 	var line struct{ Status string }
@@ -272,7 +272,7 @@ func newAuthority(t *testing.T) authority {
 	return a
 }
 
-// files are those of a certificate and its key.
+// files are the files of a certificate and its key.
 func (a authority) files(t *testing.T, name string) (certificate, key string) {
 	t.Helper()
 	made, der := issue(t, &x509.Certificate{

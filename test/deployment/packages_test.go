@@ -43,7 +43,7 @@ func fetch(t *testing.T) packages {
 			t.Fatal(err)
 		}
 	}
-	// apt gets lists and a cache of its own, so that those of the machine stay.
+	// apt gets lists and a cache of its own, so that the machine's own stay.
 	apt := []string{"-q", "-o", "Dir::State::lists=" + filepath.Join(state, "lists"), "-o", "Dir::Cache=" + state, "-o", "APT::Sandbox::User=root"}
 	command(t, archives, "apt-get", append(apt, "update")...)
 	command(t, archives, "apt-get", append(append(apt, "download"), debian...)...)

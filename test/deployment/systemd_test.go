@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// installed is the unit as if the paths in it were those of a folder.
+// installed is the unit with the paths of a folder.
 func installed(t *testing.T, folder string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(guides, "systemd", "crypto-broker.service"))

@@ -22,7 +22,7 @@ import (
 // The profiles are for namespaces with a label that only this test gives, so that the others' namespaces have none of them.
 func TestTheChartBringsTheCatalogueAndLeavesItBehind(t *testing.T) {
 	chart := environment.Chart(shared.Repository)
-	t.Cleanup(func() { // behind that of restoreChart, or they would come back
+	t.Cleanup(func() { // after the cleanup of restoreChart, or they would come back
 		if err := shared.client.DeleteAllOf(timeoutContext(t, time.Minute), &v1alpha1.ClusterCryptoProfile{}, client.MatchingLabels{v1alpha1.CatalogueLabel: v1alpha1.CatalogueLabelValue}); err != nil {
 			t.Errorf("removing the catalogue: %v", err)
 		}
@@ -37,7 +37,7 @@ func TestTheChartBringsTheCatalogueAndLeavesItBehind(t *testing.T) {
 	profilesConfigMap(t, namespace)
 	pod := createPod(t, appPod(namespace, inject("true"), nil))
 	if found := awaitCalls(t, pod, statsPort, nil, 20); found.Algorithm != "sha3-512" {
-		t.Errorf("found the algorithm %q, expected that of the catalogue's Default", found.Algorithm)
+		t.Errorf("found the algorithm %q, expected the algorithm of the catalogue's Default", found.Algorithm)
 	}
 	awaitCatalogue(t, func(p *v1alpha1.ClusterCryptoProfile) error {
 		if p.Status.Namespaces != 1 || p.Status.Strength == nil || p.Status.FIPS == "" || !meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionAccepted) {

@@ -22,7 +22,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
 )
 
-// clusterName is that of the tests' own cluster.
+// clusterName is the name of the tests' own cluster.
 const clusterName = "e2e"
 
 // installed is what the process that brings everything up tells the one that runs the tests.
@@ -57,7 +57,7 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// supervise brings everything up, runs the tests and takes everything down. The status is that of the tests.
+// supervise brings everything up, runs the tests and takes everything down. The status is the status of the tests.
 func supervise() (status int, err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()

@@ -179,7 +179,7 @@ func (n *nations) makeCertificate(t *testing.T, address string) {
 	must(t, err)
 }
 
-// claims are those of somebody of the mission, for both nations.
+// claims are the claims of somebody of the mission, for both nations.
 func claims() map[string]any {
 	return map[string]any{"aud": []string{"nation-a", "nation-b"}, "missions": []string{"alpha"}}
 }

@@ -54,7 +54,7 @@ func TestEtcdIsRestoredFromABackupUnderRunningPods(t *testing.T) {
 	must(t, shared.cluster.Restore(t.Context(), os.Stderr, backup))
 	must(t, shared.client.Get(t.Context(), client.ObjectKeyFromObject(profile), profile))
 	if found := profile.Spec.API.HashData.HashAlg; found != "sha-256" {
-		t.Fatalf("the restored profile has the algorithm %s, expected sha-256, that of the backup", found)
+		t.Fatalf("the restored profile has the algorithm %s, expected sha-256 as in the backup", found)
 	}
 	t.Run("brokers refuse the set of the backup and serve on", func(t *testing.T) {
 		expected := served

@@ -22,7 +22,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/issuer"
 )
 
-// The example is an application with OpenTDF's SDK. The services are those of the chart, in pods.
+// The example is an application with OpenTDF's SDK. The services come from the chart, and run in pods.
 func TestAFileForTwoNationsNeedsBothOfThem(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t, restricted)

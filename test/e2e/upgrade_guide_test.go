@@ -23,7 +23,7 @@ var packedChart = regexp.MustCompile(`crypto-broker-operator-\d+\.\d+\.\d+\.tgz`
 // guideOfUpgrades is the guide of upgrades, with the names of the test.
 type guideOfUpgrades struct{ programs, text string }
 
-// readUpgradeGuide reads the guide. A chart of a release has the names of its images; this one gets those of the test.
+// readUpgradeGuide reads the guide. A chart of a release has the names of its images; this chart gets the images of the test.
 func readUpgradeGuide(t *testing.T, chart, namespace string) guideOfUpgrades {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(shared.Repository, "docs", "guides", upgradeGuide))

@@ -24,7 +24,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
 )
 
-// previousVersion checks out an earlier version and builds its images: that of UPGRADE_FROM, which "make test-upgrade" sets,
+// previousVersion checks out an earlier version and builds its images: the version of UPGRADE_FROM, which "make test-upgrade" sets,
 // or the commit before the current source. That is the one before HEAD, or HEAD itself when files differ from it.
 func previousVersion(t testing.TB) (chart string, images *environment.Images) {
 	t.Helper()
@@ -86,7 +86,7 @@ func TestTheChartIsUpgradedUninstalledAndInstalledAgainWhilePodsCall(t *testing.
 	pods := readyPods(t, namespace, "app=app", 3)
 	for i := range pods {
 		if image := pods[i].Spec.InitContainers[0].Image; image != previousImages.Image("broker") {
-			t.Errorf("found the broker %s, expected that of the previous version", image)
+			t.Errorf("found the broker %s, expected the broker of the previous version", image)
 		}
 		awaitCalls(t, &pods[i], statsPort, nil, 50)
 	}
@@ -104,7 +104,7 @@ func TestTheChartIsUpgradedUninstalledAndInstalledAgainWhilePodsCall(t *testing.
 		awaitOperatorPods(t, replicas) // replicas on their way out answer to the last, and put their broker into pods
 		fresh := createPod(t, appPod(namespace, inject("true"), nil))
 		if image := fresh.Spec.InitContainers[0].Image; image != shared.Images.Image("broker") {
-			t.Errorf("found the broker %s in a new pod, expected that of the current version", image)
+			t.Errorf("found the broker %s in a new pod, expected the broker of the current version", image)
 		}
 		must(t, shared.client.Delete(t.Context(), fresh))
 		expectCallsGoOn(t, pods)
@@ -141,7 +141,7 @@ func TestTheChartIsUpgradedUninstalledAndInstalledAgainWhilePodsCall(t *testing.
 		guide.follow(t, "## 3. The brokers")
 		for _, pod := range readyPods(t, namespace, "app=app", 3) {
 			if image := pod.Spec.InitContainers[0].Image; image != shared.Images.Image("broker") {
-				t.Errorf("found the broker %s after the restart, expected that of the current version", image)
+				t.Errorf("found the broker %s after the restart, expected the broker of the current version", image)
 			}
 		}
 	})

@@ -19,7 +19,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
-// otherTemplate is that of another version of the operator: all that it says of a
+// otherTemplate is the template of another version of the operator: all that it says of a
 // broker's container is other than in testTemplate.
 func otherTemplate() Template {
 	return Template{

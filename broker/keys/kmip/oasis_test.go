@@ -289,7 +289,7 @@ func TestTheRequestForANewKeyIsTheOneOfTheOASISTestCases(t *testing.T) {
 					return ttlv.MarshalTTLV(&kmip.RequestMessage{BatchItem: []kmip.RequestBatchItem{{Operation: kmip.OperationCreate, RequestPayload: payload}}})
 				}
 				if !bytes.Equal(encoded(sent.BatchItem[0].RequestPayload), encoded(request)) {
-					t.Errorf("%s: the request is another one than that of the case", name)
+					t.Errorf("%s: the request is another one than the request of the case", name)
 				}
 			}
 		}

@@ -16,7 +16,7 @@ import (
 )
 
 // leaveKept keeps the set with revision 7 in a state directory, as a broker does that
-// then ends. It returns the directory of the profiles, that of the state, and the one
+// then ends. It returns the directory of the profiles, the directory of the state, and the one
 // in it that has the set.
 func leaveKept(t *testing.T) (dir, state, current string) {
 	t.Helper()

@@ -207,7 +207,7 @@ func TestWhatIsKeptIsForTheBrokerAlone(t *testing.T) {
 	}))
 	// The set before may be there until the next is kept; beside them is the record.
 	if len(modes) > 1+2*3+1 {
-		t.Errorf("%d files and directories are kept, want those of two sets at most and the record: %v", len(modes), modes)
+		t.Errorf("%d files and directories are kept, want the files of two sets at most and the record: %v", len(modes), modes)
 	}
 	for path, mode := range modes {
 		if info, err := os.Stat(path); err != nil || mode != map[bool]os.FileMode{true: 0o700, false: 0o600}[info.IsDir()] {

@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// socketDir is a directory whose path is short enough for a socket; that of
+// socketDir is a directory whose path is short enough for a socket. The path of
 // t.TempDir has the test's name in it.
 func socketDir(t testing.TB) string {
 	t.Helper()

@@ -28,7 +28,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/redisserver"
 )
 
-// rights are those of docs/session-redis.md.
+// rights are the rights in docs/session-redis.md.
 func rights(t testing.TB, password string) []string {
 	t.Helper()
 	page, err := os.ReadFile("../../../docs/session-redis.md")

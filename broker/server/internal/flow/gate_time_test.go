@@ -43,7 +43,7 @@ func TestConnectionsWaitInTheirOrder(t *testing.T) {
 		<-time.After(connections * gateTime)
 		synctest.Wait()
 		if len(order) != connections || !slices.IsSorted(order) {
-			t.Errorf("turns were taken in the order %v, want that of %d connections", order, connections)
+			t.Errorf("turns were taken in the order %v, want the order of %d connections", order, connections)
 		}
 	})
 }

@@ -57,7 +57,7 @@ func cipherRequests(tb testing.TB) map[string][]byte {
 func TestUsualCipherRequestsAreReadWithoutTheLibrary(t *testing.T) {
 	for name, wire := range cipherRequests(t) {
 		t.Run(name, func(t *testing.T) {
-			// Its fields include those of an encryption.
+			// Its fields include the fields of an encryption.
 			if !readCipher(wire, &v1.DecryptDataRequest{}) {
 				t.Error("it was left to the library")
 			}
@@ -71,18 +71,18 @@ func TestUnusualCipherRequestsAreLeftToTheLibrary(t *testing.T) {
 	}
 	key := text(fieldCipherKey, string(text(fieldKeyID, "key")))
 	for name, wire := range map[string][]byte{
-		"no key source":                        text(fieldCipherProfile, "P"),
-		"a key source without a key":           text(fieldCipherKey, ""),
-		"a key source with two keys":           text(fieldCipherKey, string(slices.Concat(text(fieldKeyID, "key"), text(fieldKeyRaw, "raw")))),
-		"a key that is too large":              text(fieldCipherKey, string(text(fieldKeyRaw, string(make([]byte, MaxAESKeySize+1))))),
-		"two key sources":                      slices.Concat(key, key),
-		"a profile that is not ASCII":          slices.Concat(key, text(fieldCipherProfile, "\xff")),
-		"a key id that is not ASCII":           text(fieldCipherKey, string(text(fieldKeyID, "\xff"))),
-		"metadata to be refused":               slices.Concat(key, text(fieldCipherMetadata, string(text(1, "\n")))),
-		"a field that nobody knows":            slices.Concat(key, text(fieldCipherMetadata+1, "")),
-		"a number instead of a text":           append(slices.Clone(key), fieldCipherText<<3|byte(protowire.VarintType), 1),
-		"a field beyond those of the cipher's": slices.Concat(key, text(fieldCipherGiven, string(text(fieldGivenTag+1, "")))),
-		"a text that ends too early":           append(slices.Clone(key), fieldCipherText<<3|byte(protowire.BytesType), 9),
+		"no key source":                      text(fieldCipherProfile, "P"),
+		"a key source without a key":         text(fieldCipherKey, ""),
+		"a key source with two keys":         text(fieldCipherKey, string(slices.Concat(text(fieldKeyID, "key"), text(fieldKeyRaw, "raw")))),
+		"a key that is too large":            text(fieldCipherKey, string(text(fieldKeyRaw, string(make([]byte, MaxAESKeySize+1))))),
+		"two key sources":                    slices.Concat(key, key),
+		"a profile that is not ASCII":        slices.Concat(key, text(fieldCipherProfile, "\xff")),
+		"a key id that is not ASCII":         text(fieldCipherKey, string(text(fieldKeyID, "\xff"))),
+		"metadata to be refused":             slices.Concat(key, text(fieldCipherMetadata, string(text(1, "\n")))),
+		"a field that nobody knows":          slices.Concat(key, text(fieldCipherMetadata+1, "")),
+		"a number instead of a text":         append(slices.Clone(key), fieldCipherText<<3|byte(protowire.VarintType), 1),
+		"a field beyond the cipher's fields": slices.Concat(key, text(fieldCipherGiven, string(text(fieldGivenTag+1, "")))),
+		"a text that ends too early":         append(slices.Clone(key), fieldCipherText<<3|byte(protowire.BytesType), 9),
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, m := range cipherMessages() {

@@ -31,7 +31,7 @@ type Options struct {
 	Objects cache.Cache
 	// Rego permits policies in Rego.
 	Rego bool
-	// Issuers are those of the callers of peers that name none.
+	// Issuers are the issuers for callers of peers that name no issuers.
 	Issuers []caller.Issuer
 	// PoliciesChanged is called with a new set, and with the reason why a change does not count.
 	PoliciesChanged func(*accesspolicy.Set, error)

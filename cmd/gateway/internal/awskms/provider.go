@@ -24,7 +24,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/tlsprovider"
 )
 
-// Defaults, which are those of package pool.
+// Defaults, which are the defaults of package pool.
 const (
 	maxConnections = 8
 	connectTimeout = 5 * time.Second

@@ -48,7 +48,7 @@ type profiles struct {
 type namespace struct {
 	mu   sync.Mutex
 	read time.Time // zero if it was never read
-	// uid and revision are those of the newest set. An older one is refused, but only for as
+	// uid and revision belong to the newest set. An older one is refused, but only for as
 	// long as the gateway remembers the namespace.
 	uid      types.UID
 	revision int64

@@ -137,7 +137,7 @@ func TestAPluginWhoseKeyManagerHungAsksAgain(t *testing.T) {
 	if found := h.status().GetHealthz(); found == "ok" {
 		t.Fatal("the key manager does not hang")
 	}
-	h.manager.hangs(nil) // new requests are answered, and those of before are not
+	h.manager.hangs(nil) // new requests are answered, and earlier ones are not
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for h.status().GetHealthz() != "ok" {

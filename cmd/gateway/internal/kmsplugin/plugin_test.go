@@ -42,7 +42,7 @@ func TestTheKeyIdIsTheSameUntilTheKeyIsRotatedAndOlderCiphertextsGoOnDecrypting(
 	}
 	fresh := h.encrypt()
 	if old.GetKeyId() != first || fresh.GetKeyId() != second {
-		t.Errorf("Encrypt returned the key ids %s and %s, want those of Status, %s and %s", old.GetKeyId(), fresh.GetKeyId(), first, second)
+		t.Errorf("Encrypt returned the key ids %s and %s, want the ids of Status, %s and %s", old.GetKeyId(), fresh.GetKeyId(), first, second)
 	}
 	for name, response := range map[string]*kmsapi.EncryptResponse{"before": old, "after": fresh} {
 		if got, err := h.decrypt(response); err != nil || !bytes.Equal(got, secret) {

@@ -51,7 +51,7 @@ type asked struct {
 	name      keys.Name
 }
 
-// tenant has the keys that a namespace may reach: those of the manager for the namespace "shop",
+// tenant has the keys that a namespace may reach: keys of the manager for the namespace "shop",
 // and none for others.
 type tenant struct {
 	i         *installation

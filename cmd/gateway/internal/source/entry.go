@@ -39,7 +39,7 @@ type entry struct {
 	stop context.CancelFunc
 	// secret is what is known of the Secret, nil for nothing.
 	secret *secret
-	// config and credentials are those of the open provider.
+	// config and credentials belong to the open provider.
 	config      *providers.Config
 	credentials providers.Credentials
 }

@@ -56,7 +56,7 @@ type Source struct {
 	// read is whether all objects have been read once.
 	read       bool
 	namespaces map[string]labels.Set
-	// entries are those of KeyProviders, and with an empty namespace of ClusterKeyProviders.
+	// entries are the entries of KeyProviders. ClusterKeyProviders have an empty namespace.
 	entries map[types.NamespacedName]*entry
 }
 
