@@ -327,7 +327,7 @@ dashboard-pictures: ## Draw the Grafana dashboards for docs/dashboards.md from a
 	DASHBOARD_PICTURES="$(CURDIR)/docs/images" go test -tags e2e -count=1 -timeout 20m -v -run '^TestEveryPanelHasAnAnswerUnderLoad$$' ./test/e2e
 
 .PHONY: test-key-gateway
-test-key-gateway: ## Encrypt in pods under a key in PyKMIP while the gateways and PyKMIP are killed, on a real cluster (2 minutes; not part of "make test").
+test-key-gateway: ## Encrypt in pods under a key in PyKMIP while the gateways and PyKMIP are killed, and with certificates of brokers, on a real cluster (3 minutes; not part of "make test").
 	go test -tags e2e,keymanagers -count=1 -timeout 15m -v -run '^TestPodsEncryptUnderAKey' ./test/e2e
 
 .PHONY: cover
