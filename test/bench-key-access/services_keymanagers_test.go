@@ -11,6 +11,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -100,7 +101,8 @@ type service struct {
 	provider         *provider
 	key              wrapping.Key // the public key, to wrap for
 	process          *exec.Cmd
-	log              *bytes.Buffer // read after the process has ended
+	ended            chan struct{} // closed when the process has ended
+	log              *bytes.Buffer // read after that
 }
 
 // settings are what differs between measurements.
@@ -149,8 +151,25 @@ func newRig(b *testing.B, services int) *rig {
 	return r
 }
 
-// start starts services that are peers of each other. They end with the function that it returns.
+// start starts services that are peers of each other. They end with the function that it returns. Somebody else may get a port that was
+// free before a service has it, so a service that ends is tried again with other ports.
 func (r *rig) start(b *testing.B, s settings) (started []*service, stop func()) {
+	b.Helper()
+	const attempts = 5
+	for range attempts {
+		var failed string
+		if started, stop, failed = r.try(b, s); failed == "" {
+			return started, stop
+		}
+		stop()
+		fmt.Fprintln(os.Stderr, failed)
+	}
+	b.Fatalf("the services have not started in %d attempts", attempts)
+	return nil, nil
+}
+
+// try starts services once. failed says why one has ended.
+func (r *rig) try(b *testing.B, s settings) (started []*service, stop func(), failed string) {
 	b.Helper()
 	for _, manager := range r.managers[:s.services] {
 		started = append(started, r.prepare(b, s, manager))
@@ -161,15 +180,18 @@ func (r *rig) start(b *testing.B, s settings) (started []*service, stop func()) 
 		r.run(b, own)
 	}
 	for _, own := range started {
-		own.await(b)
+		if !own.await(b) {
+			failed = "a service has ended:\n" + own.log.String()
+			break
+		}
 	}
 	return started, func() {
 		for _, own := range started {
-			_ = own.process.Process.Kill() // it has nothing to lose
-			_ = own.process.Wait()         // it was killed
+			_ = own.process.Process.Kill() // it has nothing to lose, and may have ended
+			<-own.ended
 			own.provider.server.Close()
 		}
-	}
+	}, failed
 }
 
 func write(b *testing.B, content string, path ...string) {
@@ -256,13 +278,25 @@ func (r *rig) run(b *testing.B, own *service) {
 	if err := own.process.Start(); err != nil {
 		b.Fatal(err)
 	}
+	own.ended = make(chan struct{})
+	go func() {
+		defer close(own.ended)
+		_ = own.process.Wait() // it is killed, or its log says why it has ended
+	}()
 }
 
-// await waits until a service is ready, and reads its public key.
-func (s *service) await(b *testing.B) {
+// await waits until a service is ready, and reads its public key. It reports whether the service still runs.
+func (s *service) await(b *testing.B) bool {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), 2*time.Minute)
 	defer cancel()
+	go func() { // whoever has the port may never answer
+		select {
+		case <-s.ended:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -274,7 +308,10 @@ func (s *service) await(b *testing.B) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			b.Fatalf("the service is not ready: %v\n%s", err, s.log)
+			if errors.Is(ctx.Err(), context.Canceled) {
+				return false
+			}
+			b.Fatalf("the service is not ready: %v", err)
 		}
 	}
 	public, err := client.Get(s.url + "/kas/kas_public_key")
@@ -287,6 +324,7 @@ func (s *service) await(b *testing.B) {
 		b.Fatal(err)
 	}
 	s.key = publicKey(strings.ReplaceAll(strings.Trim(strings.TrimSpace(string(text)), `"`), `\n`, "\n"))
+	return true
 }
 
 // publicKey is a key of a service, to wrap for.
