@@ -39,6 +39,7 @@ func TestPoliciesInTheAPIServerInjectInPlaceOfTheWebhook(t *testing.T) {
 		admitted()
 	}
 	switchTo("policy", "broker.tlsProvider=openssl") // installed together, because each installation takes its time
+	awaitBrokerImage(t, namespace, "/broker-openssl:")
 	must(t, shared.client.Create(t.Context(), appDeployment(namespace, "app", 2, load)))
 	pods := readyPods(t, namespace, "app=app", 2)
 	for i := range pods {
@@ -94,6 +95,24 @@ func awaitInjection(t testing.TB, namespace, mode string) {
 			err = errors.New("they are injected in the other way")
 		}
 		return err
+	})
+}
+
+// awaitBrokerImage waits until the brokers of new pods have an image. The leader writes it into the template of the policies
+// after its election, which may be later than that the pods of the operator are ready.
+func awaitBrokerImage(t testing.TB, namespace, part string) {
+	t.Helper()
+	eventually(t, 3*time.Minute, "brokers of new pods have the image "+part, func() error {
+		pod := appPod(namespace, inject("true"), nil)
+		if err := shared.client.Create(t.Context(), pod, client.DryRunAll); err != nil {
+			return err
+		}
+		for _, each := range pod.Spec.InitContainers {
+			if each.Name == "crypto-broker" && strings.Contains(each.Image, part) {
+				return nil
+			}
+		}
+		return errors.New("they have another one")
 	})
 }
 
