@@ -154,7 +154,7 @@ test-race: ## Run the tests of test-unit, with the race detector where a package
 
 .PHONY: test-process
 test-process: ## Run the tests that start programs, put load on them, or count memory and connections, without the race detector.
-	go test -tags process -count=1 -timeout 20m $(call packages_with_tag,process)
+	go test -tags process -count=1 -timeout 20m -run $(call tests_with_tag,process) $(call packages_with_tag,process)
 	go test -tags process -count=1 ./test/alerts
 	cd test/bench && GOFIPS140=v1.0.0 go test -tags process -count=1 ./...
 
