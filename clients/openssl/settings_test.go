@@ -15,6 +15,10 @@ import (
 // OpenSSL's own server with settings that servers seldom have. It sends back each line with its letters in reverse.
 func TestServersWithUnusualSettings(t *testing.T) {
 	authority := newAuthority(t)
+	module, err := openssl.LoadedModule(testLibrary)
+	if err != nil {
+		t.Fatal(err)
+	}
 	long := strings.Repeat("0123456789abcdef", 1000) // of one record, which the server turns around as a whole
 	for name, test := range map[string]struct {
 		settings string
@@ -28,7 +32,7 @@ func TestServersWithUnusualSettings(t *testing.T) {
 		"no cache and no tickets with TLS 1.2": {settings: "-no_cache -no_ticket -tls1_2"},
 		"a group that needs another hello":     {settings: "-groups P-384"},
 		"another hello with a cookie":          {settings: "-groups P-384 -stateless"},
-		"ChaCha20-Poly1305":                    {settings: "-ciphersuites TLS_CHACHA20_POLY1305_SHA256"},
+		"ChaCha20-Poly1305":                    {settings: "-ciphersuites TLS_CHACHA20_POLY1305_SHA256", refused: module.FIPS}, // the server, too, has the FIPS provider alone
 		"AES-CCM alone":                        {settings: "-tls1_2 -cipher ECDHE-ECDSA-AES128-CCM8@SECLEVEL=0", refused: true},
 		"a certificate of clients is welcome":  {settings: "-verify 1"},
 		"and one is required":                  {settings: "-Verify 1 -verify_return_error", refused: true},
