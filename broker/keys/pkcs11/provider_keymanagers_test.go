@@ -325,7 +325,7 @@ func TestAConfigurationThatCannotWorkIsRefused(t *testing.T) {
 	for sentence, c := range map[string]struct{ module, pin, want string }{
 		"no PIN":                {softhsm.Library, "\n", `found no credential "pin", expected the PIN of the user of the token`},
 		"no library":            {"/nonexistent/lib.so", softhsm.PIN, `PKCS11.Module cannot be read: lstat /nonexistent: no such file or directory`},
-		"a directory":           {"/usr", softhsm.PIN, `PKCS11.Module is "/usr", which is no file`},
+		"a directory":           {"/usr", softhsm.PIN, `PKCS11.Module is "/usr", which is not a file`},
 		"a file of another use": {"/etc/passwd", softhsm.PIN, `PKCS11.Module is "/etc/passwd", which cannot be loaded`},
 	} {
 		t.Run(sentence, func(t *testing.T) {
