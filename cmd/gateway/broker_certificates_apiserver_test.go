@@ -26,7 +26,6 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/gateway"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/providers"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/gateway/internal/cluster"
-	"github.com/crypto-broker/crypto-broker-operator/controllers/keygateway"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/signing"
 	"github.com/crypto-broker/crypto-broker-operator/test/apiserver"
 )
@@ -35,13 +34,7 @@ import (
 // has signed.
 func certificateOf(t *testing.T, ring signing.Ring, pod *corev1.Pod) string {
 	t.Helper()
-	operator, err := keygateway.New(access, keygateway.Options{Namespace: operatorNamespace, Service: gatewayService, Keys: keysOf(ring)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- operator.Start(ctx) }()
+	operator, stop := runForGateways(t, ring)
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -52,9 +45,6 @@ func certificateOf(t *testing.T, ring signing.Ring, pod *corev1.Pod) string {
 		return err
 	})
 	stop()
-	if err := <-ended; err != nil {
-		t.Fatal(err)
-	}
 	private, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
 		t.Fatal(err)

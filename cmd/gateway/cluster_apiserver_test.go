@@ -238,18 +238,31 @@ type keysOf signing.Ring
 
 func (k keysOf) Ring(context.Context) (signing.Ring, error) { return signing.Ring(k), nil }
 
-// mount runs what the operator does for gateways, and returns the volumes of their pods: the
-// directory of the certificate and the file of the trusted keys. It also returns the authorities
-// that brokers trust.
-func mount(t *testing.T, ring signing.Ring) (certificates, trustedKeys, authorities string) {
+// runForGateways runs the part of the operator that is for gateways, until stop has returned.
+func runForGateways(t *testing.T, ring signing.Ring) (operator *keygateway.Gateway, stop func()) {
 	t.Helper()
 	operator, err := keygateway.New(access, keygateway.Options{Namespace: operatorNamespace, Service: gatewayService, Keys: keysOf(ring)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- operator.Start(ctx) }()
+	return operator, func() {
+		t.Helper()
+		cancel()
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// mount runs what the operator does for gateways, and returns the volumes of their pods: the
+// directory of the certificate and the file of the trusted keys. It also returns the authorities
+// that brokers trust.
+func mount(t *testing.T, ring signing.Ring) (certificates, trustedKeys, authorities string) {
+	t.Helper()
+	_, stop := runForGateways(t, ring)
 	secret, published := &corev1.Secret{}, &corev1.ConfigMap{}
 	apiserver.Eventually(t, "the operator has made the certificate and published its keys", func() error {
 		err := errors.Join(
@@ -261,9 +274,6 @@ func mount(t *testing.T, ring signing.Ring) (certificates, trustedKeys, authorit
 		return err
 	})
 	stop()
-	if err := <-ended; err != nil {
-		t.Fatal(err)
-	}
 	certificates = t.TempDir()
 	write(t, filepath.Join(certificates, "tls.crt"), string(secret.Data["tls.crt"]))
 	write(t, filepath.Join(certificates, "tls.key"), string(secret.Data["tls.key"]))

@@ -24,7 +24,8 @@ type Recipient struct {
 }
 
 // NewRecipient reads the public key of a client in PEM: RSA of 2048 to 4096 bits, EC on P-256,
-// P-384 or P-521, ML-KEM, or X-Wing. With fips it refuses RSA, which clients use with SHA-1 only, and X-Wing. An error is the end of a sentence that begins with the name of the key.
+// P-384 or P-521, ML-KEM, or X-Wing. With fips it refuses RSA, which clients use with SHA-1 only, and
+// X-Wing. An error is the end of a sentence that begins with the name of the key.
 func NewRecipient(text string, fips bool) (*Recipient, error) {
 	public, err := parsePublic(text)
 	if err != nil {

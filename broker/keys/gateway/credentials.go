@@ -106,7 +106,9 @@ func readCertificate(file string) (certificates, key []byte, err error) {
 		case block.Type == "CERTIFICATE":
 			certificates = append(certificates, pem.EncodeToMemory(block)...)
 		case strings.HasSuffix(block.Type, "PRIVATE KEY"):
-			key = append(key, pem.EncodeToMemory(block)...)
+			encoded := pem.EncodeToMemory(block)
+			key = append(key, encoded...)
+			clear(encoded)
 			clear(block.Bytes)
 		}
 	}
