@@ -29,7 +29,7 @@ func (r *release) images(ctx context.Context) (err error) {
 	folder := filepath.Join(r.out, "images")
 	names := append([]string{"broker", "operator", "gateway", "cli"}, imagesWithOpenSSL...)
 	if _, err := output(ctx, r.root, "hack/image/build", "--oci", "--arch", "amd64,arm64", "--only", strings.Join(names, ","),
-		"--tag", r.version, "--version", r.version, "--locked", "--out", folder); err != nil {
+		"--tag", imageTag(r.version), "--version", r.version, "--locked", "--out", folder); err != nil {
 		return err
 	}
 	if err := r.billsOfImages(folder); err != nil {
@@ -37,6 +37,9 @@ func (r *release) images(ctx context.Context) (err error) {
 	}
 	return r.lift("images", ".oci.tar")
 }
+
+// imageTag returns the tag of the images of a version: the appVersion of its chart, which asks for them by it.
+func imageTag(version string) string { return strings.TrimPrefix(version, "v") }
 
 // plugin builds the archives and the manifest of the kubectl plugin.
 func (r *release) plugin(ctx context.Context) error {

@@ -19,6 +19,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -32,6 +33,22 @@ const root = "../.."
 func TestAllPartsOfThisCheckoutStateOneVersion(t *testing.T) {
 	if version, err := statedVersion(root); err != nil || !strings.HasPrefix(version, "v") {
 		t.Errorf("found the version %q, %v", version, err)
+	}
+}
+
+func TestTheChartAsksForTheImagesOfTheRelease(t *testing.T) {
+	version, err := statedVersion(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest, err := os.ReadFile(filepath.Join(root, "config", "manager", "deployment.yaml")) // made of the chart with its defaults
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"operator", "broker"} {
+		if want := "ghcr.io/crypto-broker/" + name + ":" + imageTag(version); !regexp.MustCompile(regexp.QuoteMeta(want) + `"?\n`).Match(manifest) {
+			t.Errorf("found no image %s in the chart, which is what the release calls it", want)
+		}
 	}
 }
 

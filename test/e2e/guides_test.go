@@ -111,7 +111,7 @@ func follow(t *testing.T, programs, text string, found [][]string) {
 }
 
 // imageInGuides matches the name of an image in a guide.
-var imageInGuides = regexp.MustCompile(`registry\.example/crypto-broker/(\w+):v0\.1\.0`)
+var imageInGuides = regexp.MustCompile(`registry\.example/crypto-broker/(\w+):0\.1\.0`)
 
 // run runs commands of a guide in one shell, with the images of the test, and returns what they print to both streams.
 func run(t *testing.T, programs, script string) (output, errs string) {
