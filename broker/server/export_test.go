@@ -6,7 +6,7 @@ import (
 	"maps"
 	"time"
 
-	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/handlers"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/served"
 )
 
 // WithIdleTime changes how long a stream waits for a client that has to send the
@@ -19,8 +19,8 @@ func WithIdleTime(d time.Duration) Option {
 // would on a defect: there is nothing behind the name.
 func (s *Server) Sabotage(name string) {
 	now := s.service.Served.Load()
-	next := &handlers.ServedSet{Set: now.Set, Profiles: maps.Clone(now.Profiles)}
-	next.Profiles[name] = handlers.ServedProfile{Counters: now.Profiles["P"].Counters}
+	next := &served.Set{Set: now.Set, Profiles: maps.Clone(now.Profiles)}
+	next.Profiles[name] = served.Profile{Counters: now.Profiles["P"].Counters}
 	s.service.Served.Store(next)
 }
 

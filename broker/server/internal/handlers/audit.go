@@ -54,7 +54,7 @@ func (h *Handlers) audits(c *Call) profile.AuditPolicy {
 	if c.profile != nil {
 		return c.profile.Audit()
 	}
-	if serving := h.Served.Load(); serving != nil && serving.audits {
+	if serving := h.Served.Load(); serving != nil && serving.Audits {
 		return profile.AuditPolicy{Level: profile.AuditSampled}
 	}
 	return profile.AuditPolicy{}

@@ -19,6 +19,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/cache"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/served"
 	"github.com/crypto-broker/crypto-broker-operator/broker/session"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry/tracing"
@@ -48,7 +49,7 @@ type Handlers struct {
 	development chan struct{}
 
 	// Served is the set of profiles in use, nil before the first one.
-	Served atomic.Pointer[ServedSet]
+	Served atomic.Pointer[served.Set]
 }
 
 // NewHandlers returns handlers that have no profiles yet.
@@ -63,6 +64,18 @@ func NewHandlers(logger *slog.Logger, metrics *telemetry.Metrics) *Handlers {
 	metrics.ServeSessions(h.Sessions.Stats)
 	return h
 }
+
+// Use serves a set of profiles with its revision from now on. Requests that have begun finish with
+// the set that they began with.
+func (h *Handlers) Use(set *profile.Set, revision int64) {
+	next := served.New(set, revision, h.Metrics.Profiles(set))
+	h.Served.Store(next)
+	h.DataKeys.Forget() // for a profile may not allow any more what it allowed
+	h.Sessions.Keep(next.SessionPolicy)
+}
+
+// IsServing reports whether Use has been called.
+func (h *Handlers) IsServing() bool { return h.Served.Load() != nil }
 
 // Call is one request of any generation of the wire contract.
 type Call struct {

@@ -9,6 +9,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/requests"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/served"
 )
 
 // offered returns what the profile of a call says about the operation of the call. policyOf
@@ -36,15 +37,15 @@ func (h *Handlers) profile(c *Call, name string) (*profile.Compiled, error) {
 	}
 	p, ok := serving.Profiles[name]
 	if ok {
-		c.Counters, c.Warning, c.profile = p.Counters, p.warning, p.Compiled
-		c.set, c.revision = serving.Set.Digest(), serving.revision
+		c.Counters, c.Warning, c.profile = p.Counters, p.Warning, p.Compiled
+		c.set, c.revision = serving.Digest(), serving.Revision
 	}
 	caller, conn := flow.PeerOf(c.Context)
 	c.use = profile.Use{Operation: c.Operation, Caller: caller}
 	// This check comes first, so that a caller does not learn which profiles exist that it
 	// may not use.
 	if !conn.MayUse(name) {
-		return nil, requests.Refused(codes.PermissionDenied, c.Operation, name, "the container %q may use only the profiles that --caller-profiles lists for it%s", conn.Name, serving.suggestion(c, name))
+		return nil, requests.Refused(codes.PermissionDenied, c.Operation, name, "the container %q may use only the profiles that --caller-profiles lists for it%s", conn.Name, serving.Suggestion(c.Context, name))
 	}
 	if !ok {
 		return nil, notServed(c, serving, name)
@@ -60,11 +61,11 @@ func (h *Handlers) profile(c *Call, name string) (*profile.Compiled, error) {
 			return nil, ErrWaits
 		}
 	}
-	if p.warning != nil {
+	if p.Warning != nil {
 		h.Metrics.Deprecated(name, caller.Container)
 	}
-	if p.refusals != nil && p.refusals[c.Operation] != "" {
-		return nil, requests.Refused(codes.FailedPrecondition, c.Operation, name, "this broker requires FIPS 140-3, and %s", p.refusals[c.Operation])
+	if reason := p.Refusal(c.Operation); reason != "" {
+		return nil, requests.Refused(codes.FailedPrecondition, c.Operation, name, "this broker requires FIPS 140-3, and %s", reason)
 	}
 	return p.Compiled, nil
 }
@@ -72,11 +73,11 @@ func (h *Handlers) profile(c *Call, name string) (*profile.Compiled, error) {
 // notServed returns the error for a profile that the broker does not serve. The code is
 // FAILED_PRECONDITION if the profile file has the profile, because the client cannot correct
 // that, and else INVALID_ARGUMENT.
-func notServed(c *Call, serving *ServedSet, name string) error {
-	refusal, inFile := serving.Set.Refused(name)
+func notServed(c *Call, serving *served.Set, name string) error {
+	refusal, inFile := serving.Refused(name)
 	switch {
 	case !inFile:
-		return requests.Refused(codes.InvalidArgument, c.Operation, name, "no profile of this name is served%s", serving.suggestion(c, name))
+		return requests.Refused(codes.InvalidArgument, c.Operation, name, "no profile of this name is served%s", serving.Suggestion(c.Context, name))
 	case refusal.Problem == "":
 		return requests.Refused(codes.FailedPrecondition, c.Operation, name, "the profile is in the file, but the broker refused it when it loaded the file; the broker's log says why")
 	default:

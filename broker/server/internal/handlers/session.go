@@ -100,16 +100,6 @@ func (h *Handlers) session(c *Call, name string) (*profile.SessionPolicy, sessio
 	return policy, session.Owner{Caller: caller, Socket: conn.Name, Profile: name}, nil
 }
 
-// SessionPolicy returns what a profile of the set says about sessions of an owner, nil if the owner may
-// have none.
-func (s *ServedSet) SessionPolicy(owner session.Owner) *profile.SessionPolicy {
-	p, ok := s.Profiles[owner.Profile]
-	if !ok || p.refusals != nil && p.refusals[profile.OpOpenRequest] != "" || !p.Callers().Allows(owner.Caller) {
-		return nil
-	}
-	return p.Session()
-}
-
 // sessionError returns the error for the client that an error of the store becomes. All reasons to
 // refuse an encrypted request have one code and one sentence.
 func (h *Handlers) sessionError(c *Call, name string, err error) error {

@@ -10,8 +10,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
-	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/handlers"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/requests"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/served"
 )
 
 // Guard registers services whose handlers are written for gRPC alone. Their calls then have
@@ -76,8 +76,8 @@ func (s *Service) GuardMethod(name requests.MethodName, handle methodHandler) me
 			err = readOther(name, *wire, v)
 			flow.Buffers.Put(wire)
 			p.ReleaseMemory()
-			if err == nil && name == handlers.ListProfilesMethod {
-				err = p.TakeMemory(ctx, name, handlers.MaxPageMemory/2, in.MemoryWait)
+			if err == nil && name == served.ListProfilesMethod {
+				err = p.TakeMemory(ctx, name, served.MaxPageMemory/2, in.MemoryWait)
 			}
 			return err
 		}, nil)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package handlers
+package served
 
 import (
 	"context"
@@ -30,8 +30,9 @@ const (
 
 // ListProfiles describes the profiles that the caller may use, in pages, by name. A page
 // begins after the last name of the page before. So a profile that exists all the time is
-// in exactly one page, even if the set of profiles changes between two pages.
-func (h *Handlers) ListProfiles(ctx context.Context, request *policyv1.ListProfilesRequest) (*policyv1.ListProfilesResponse, error) {
+// in exactly one page, even if the set of profiles changes between two pages. set is nil
+// before the first set.
+func ListProfiles(ctx context.Context, set *Set, request *policyv1.ListProfilesRequest) (*policyv1.ListProfilesResponse, error) {
 	const name = ListProfilesMethod
 	size := int(request.GetPageSize())
 	switch {
@@ -42,23 +43,22 @@ func (h *Handlers) ListProfiles(ctx context.Context, request *policyv1.ListProfi
 	case size == 0:
 		size = maxPageSize
 	}
-	serving := h.Served.Load()
-	if serving == nil {
+	if set == nil {
 		return nil, status.Errorf(codes.Unavailable, "%s: no profiles are loaded yet, try again later", name)
 	}
 	computing := engine.FIPS()
 	reply := &policyv1.ListProfilesResponse{
-		Digest: serving.Set.Digest(),
-		Fips:   &policyv1.FipsStatus{Module: computing.Module, Mode: computing.Mode, Required: serving.Set.RequiresFIPS()},
+		Digest: set.Digest(),
+		Fips:   &policyv1.FipsStatus{Module: computing.Module, Mode: computing.Mode, Required: set.RequiresFIPS()},
 	}
-	names := serving.Set.Names()
+	names := set.Names()
 	first, found := slices.BinarySearch(names, request.GetPageToken())
 	if found {
 		first++
 	}
 	caller, conn := flow.PeerOf(ctx)
 	for _, name := range names[first:] {
-		p := serving.Profiles[name]
+		p := set.Profiles[name]
 		if policy := p.Callers(); !conn.MayUse(name) || policy != nil && !policy.Allows(caller) {
 			continue
 		}

@@ -1,25 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package handlers
+package served
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
 )
 
-// suggestion returns the end of a refusal. It suggests the profile whose name differs from
+// Suggestion returns the end of a refusal. It suggests the profile whose name differs from
 // found only in upper and lower case, or is empty. It does not suggest a profile that the
 // caller may not use, so that the caller does not learn of it. It does not compare names
 // more thoroughly, because a refused call has to be cheap.
-func (s *ServedSet) suggestion(c *Call, found string) string {
+func (s *Set) Suggestion(ctx context.Context, found string) string {
+	caller, conn := flow.PeerOf(ctx)
 	near := ""
 	for name, p := range s.Profiles {
 		if len(name) != len(found) || !strings.EqualFold(name, found) || near != "" && near < name {
 			continue
 		}
-		if policy := p.Callers(); flow.ConnOf(c.Context).MayUse(name) && (policy == nil || policy.Allows(flow.CallerOf(c.Context))) {
+		if policy := p.Callers(); conn.MayUse(name) && (policy == nil || policy.Allows(caller)) {
 			near = name
 		}
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package handlers
+package served
 
 import (
 	"google.golang.org/protobuf/encoding/protowire"
@@ -33,7 +33,7 @@ func warningOf(p *profile.Compiled) []byte {
 		Reason:          orNil(d.Reason),
 	})
 	if err != nil {
-		panic("handlers: encode the deprecation warning of a valid profile: " + err.Error())
+		panic("served: encode the deprecation warning of a valid profile: " + err.Error())
 	}
 	return protowire.AppendBytes(protowire.AppendTag(nil, requests.WarningField, protowire.BytesType), warning)
 }

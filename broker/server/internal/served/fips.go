@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package handlers
+package served
 
 import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
