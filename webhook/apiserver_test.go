@@ -35,6 +35,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/apiserver"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/certificates"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/template"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 	webhookserver "github.com/crypto-broker/crypto-broker-operator/webhook/server"
 )
@@ -157,7 +158,7 @@ func startOperator(t *testing.T) *operator {
 }
 
 // startOperatorWith does so with a template.
-func startOperatorWith(t *testing.T, template injection.Template) *operator {
+func startOperatorWith(t *testing.T, template template.Template) *operator {
 	t.Helper()
 	account := rest.CopyConfig(access)
 	account.Impersonate = rest.ImpersonationConfig{
@@ -210,7 +211,7 @@ func startOperatorWith(t *testing.T, template injection.Template) *operator {
 }
 
 // keepTemplate writes the InjectionTemplate that an operator with this template keeps.
-func keepTemplate(t *testing.T, template injection.Template) {
+func keepTemplate(t *testing.T, template template.Template) {
 	t.Helper()
 	parameters, err := injection.Parameters(template, "")
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/patch"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/template"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
@@ -21,8 +22,8 @@ import (
 const testdata = "injection/testdata"
 
 // testTemplate is an operator's with default values.
-func testTemplate() injection.Template {
-	var template injection.Template
+func testTemplate() template.Template {
+	var template template.Template
 	document, err := os.ReadFile(testdata + "/template.yaml")
 	if err == nil {
 		err = yaml.UnmarshalStrict(document, &template)
@@ -35,8 +36,8 @@ func testTemplate() injection.Template {
 
 // otherTemplate is the template of another version of the operator: all that it says of a
 // broker's container is other than in testTemplate.
-func otherTemplate() injection.Template {
-	return injection.Template{
+func otherTemplate() template.Template {
+	return template.Template{
 		Image:       "localhost/crypto-broker/broker:0.0.9",
 		SocketGroup: 60471,
 		StatusPort:  9471,
@@ -44,13 +45,13 @@ func otherTemplate() injection.Template {
 			Requests: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("48Mi")},
 		},
 		RequireFIPS: true,
-		Traces:      injection.Traces{Endpoint: "http://former-collector:4317"},
+		Traces:      template.Traces{Endpoint: "http://former-collector:4317"},
 		Version:     "0.0.9",
 	}
 }
 
 // admitted is what the API server makes of a pod and of Inject's answer to it.
-func admitted(t *testing.T, pod *corev1.Pod, profiles []byte, template injection.Template) *corev1.Pod {
+func admitted(t *testing.T, pod *corev1.Pod, profiles []byte, template template.Template) *corev1.Pod {
 	t.Helper()
 	injected, _, err := injection.Inject(pod, "shop", profiles, template)
 	if err != nil {

@@ -25,6 +25,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/patch"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/template"
 )
 
 // userRangeAnnotation is the annotation of namespaces on OpenShift with the range of
@@ -39,7 +40,7 @@ type podInjector struct {
 	decoder  admission.Decoder
 	source   *source
 	keys     Keys
-	template injection.Template
+	template template.Template
 	// operatorNamespace is the operator's own; its pods never get a broker.
 	operatorNamespace string
 	// audit gets a record of each pod. It is nil if there are no audit records.

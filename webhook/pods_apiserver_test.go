@@ -17,6 +17,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/template"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
@@ -25,9 +26,9 @@ import (
 // it is still one that a further call does not change.
 func TestTheAPIServerMakesTheGoldenPods(t *testing.T) {
 	operator := startOperator(t)
-	current := injection.Template{}
+	current := template.Template{}
 	for _, golden := range fixture.GoldenPods(t, testdata) {
-		var template injection.Template
+		var template template.Template
 		golden.ReadTemplate(t, &template)
 		if template.BrokerCertificates {
 			continue // the policies of config have no part of the key gateway's certificates

@@ -17,7 +17,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/audit"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/changetrace"
-	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/template"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/shares"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/validation"
 )
@@ -42,7 +42,7 @@ const (
 // Options configure the webhooks.
 type Options struct {
 	// Template is what all injected brokers have in common.
-	Template injection.Template
+	Template template.Template
 
 	// OperatorNamespace is the operator's own; its pods never get a broker,
 	// so that the operator can start while its webhook is down.

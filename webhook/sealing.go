@@ -14,7 +14,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/signing"
-	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/template"
 )
 
 // Keys returns the keys that sets are signed with.
@@ -24,22 +24,22 @@ type Keys interface {
 
 // seal returns what a broker of a namespace has to trust. profiles and signature are
 // the files in the namespace's ConfigMap.
-func (p *podInjector) seal(ctx context.Context, namespace *corev1.Namespace, profiles, signature []byte) (injection.Seal, error) {
+func (p *podInjector) seal(ctx context.Context, namespace *corev1.Namespace, profiles, signature []byte) (template.Seal, error) {
 	if p.keys == nil {
-		return injection.Seal{}, nil
+		return template.Seal{}, nil
 	}
 	ring, err := p.keys.Ring(ctx)
 	if err != nil {
-		return injection.Seal{}, fmt.Errorf("the keys, whose signatures of profiles the pod's broker has to trust, could not be read: %w", err)
+		return template.Seal{}, fmt.Errorf("the keys, whose signatures of profiles the pod's broker has to trust, could not be read: %w", err)
 	}
 	system, err := read[corev1.Namespace](ctx, p.source, client.ObjectKey{Name: contract.SystemNamespace})
 	if err == nil && system == nil {
 		err = errors.New("it does not exist")
 	}
 	if err != nil {
-		return injection.Seal{}, fmt.Errorf("namespace %q, whose UID is part of what profiles of this cluster are signed for, could not be read: %w", contract.SystemNamespace, err)
+		return template.Seal{}, fmt.Errorf("namespace %q, whose UID is part of what profiles of this cluster are signed for, could not be read: %w", contract.SystemNamespace, err)
 	}
-	seal := injection.Seal{Keys: []ed25519.PublicKey{ring.Current()}, Audience: signing.Audience(system.UID, namespace)}
+	seal := template.Seal{Keys: []ed25519.PublicKey{ring.Current()}, Audience: signing.Audience(system.UID, namespace)}
 	// A signature of a retired key counts for the revision, although the broker
 	// refuses it: the operator signs the same set again, with the same revision.
 	if statement, err := (signed.Trust{Keys: ring.Known(), Audience: seal.Audience}).Verify(profiles, signature); err == nil {

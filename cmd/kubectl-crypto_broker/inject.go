@@ -20,6 +20,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/dryrun"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/manifest"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/template"
 )
 
 // offline has the settings of commands that work without a cluster.
@@ -28,7 +29,7 @@ type offline struct {
 	labelled bool
 	// namespace is the namespace of objects that name none.
 	namespace string
-	template  injection.Template
+	template  template.Template
 }
 
 // flags adds flags for the settings of an operator that is not asked.
@@ -59,8 +60,8 @@ func (o *offline) labelledFlag(cmd *cobra.Command) {
 }
 
 // defaultTemplate returns the template of an operator with default settings.
-func defaultTemplate() injection.Template {
-	return injection.Template{
+func defaultTemplate() template.Template {
+	return template.Template{
 		Image:       "ghcr.io/crypto-broker/broker:" + imageTag(),
 		PullPolicy:  corev1.PullIfNotPresent,
 		StatusPort:  contract.DefaultStatusPort,

@@ -20,8 +20,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/catalogue"
-	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/annotation"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/template"
 )
 
 // Values of --propagation: how a set of profiles reaches running pods.
@@ -67,8 +67,8 @@ type config struct {
 	brokerLogLevel      string
 	minimumStrength     int
 	brokerRequireFIPS   bool
-	brokerTraces        injection.Traces
-	brokerAudit         injection.Audit
+	brokerTraces        template.Traces
+	brokerAudit         template.Audit
 	socketGroup         int64
 
 	audit   auditConfig
@@ -225,7 +225,7 @@ func (c *config) check() error {
 			problem("broker-image", "", "the image of the brokers to inject")
 		}
 		for _, image := range c.allowedBrokerImages {
-			if err := injection.CheckAllowedImage(image); err != nil {
+			if err := template.CheckAllowedImage(image); err != nil {
 				problems = append(problems, fmt.Errorf("--allowed-broker-images has %w", err))
 			}
 		}

@@ -15,7 +15,7 @@ func (c *config) traceFlags(f *pflag.FlagSet) {
 	f.StringVar(&c.brokerTraces.SamplerArgument, tracesFlag+"sampler-argument", "1", "the `part` of the traces that traceidratio samples, from 0 to 1")
 }
 
-// tracesFlags are the names of the flags, by the fields of injection.Traces.
+// tracesFlags are the names of the flags, by the fields of template.Traces.
 var tracesFlags = map[string]string{
 	"Endpoint": tracesFlag + "endpoint", "CABundle": tracesFlag + "ca-bundle", "Protocol": tracesFlag + "protocol",
 	"Sampler": tracesFlag + "sampler", "SamplerArgument": tracesFlag + "sampler-argument",

@@ -17,6 +17,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/keyproviders"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/presence"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/template"
 )
 
 // addReconcilers adds the reconcilers, which only the leader runs. certs is nil if there
@@ -27,7 +28,7 @@ func addReconcilers(mgr manager.Manager, c *config, certs certificateSource, key
 	var outdated func(*corev1.Pod) bool
 	var ready func() error
 	if certs != nil {
-		outdated = c.template().Outdated()
+		outdated = injection.Outdated(c.template())
 		ready = func() error { return certs.Ready(nil) }
 	}
 	options := controllers.Options{
@@ -73,8 +74,8 @@ func wanted(pod *corev1.Pod, byDefault bool) (bool, error) {
 }
 
 // template returns what all injected brokers have in common.
-func (c *config) template() injection.Template {
-	return injection.Template{
+func (c *config) template() template.Template {
+	return template.Template{
 		Image:         c.brokerImage,
 		AllowedImages: c.allowedBrokerImages,
 		PullPolicy:    corev1.PullPolicy(c.brokerPullPolicy),

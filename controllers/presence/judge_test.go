@@ -12,17 +12,18 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/template"
 )
 
 func testOptions() Options {
-	template := injection.Template{Image: "broker:1"}
+	template := template.Template{Image: "broker:1"}
 	return Options{
 		Excluded: []string{"operators"},
 		Wanted: func(pod *corev1.Pod, byDefault bool) (bool, error) {
 			decision, err := injection.Decide(pod, byDefault)
 			return decision.Inject, err
 		},
-		Outdated: template.Outdated(),
+		Outdated: injection.Outdated(template),
 	}
 }
 

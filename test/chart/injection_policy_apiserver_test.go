@@ -29,6 +29,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 	"github.com/crypto-broker/crypto-broker-operator/test/apiserver"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/template"
 )
 
 // goldenPods is the folder with pods and with what the webhook makes of them.
@@ -36,8 +37,8 @@ const goldenPods = "../../webhook/injection/testdata/pods"
 
 // policyTemplate is the one that the golden pods are made with, and what the
 // file chooses.
-func policyTemplate() injection.Template {
-	return injection.Template{
+func policyTemplate() template.Template {
+	return template.Template{
 		Image:         "localhost/crypto-broker/broker:0.1.0",
 		AllowedImages: []string{"registry.example/broker:1.2.3", "registry.example/fips/broker@sha256:" + strings.Repeat("5a", 32)},
 		PullPolicy:    corev1.PullIfNotPresent,

@@ -19,6 +19,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/template"
 )
 
 // exportingSpans is the golden pod that is made with a template of its own. The names of
@@ -33,7 +34,7 @@ const sendingRecords = "a-pod-whose-broker-sends-audit-records-by-tls"
 const besideKeyGateway = "a-pod-beside-a-key-gateway-"
 
 // setTemplate changes the InjectionTemplate as an operator with other settings would.
-func setTemplate(t *testing.T, admin client.Client, template injection.Template, cluster string) {
+func setTemplate(t *testing.T, admin client.Client, template template.Template, cluster string) {
 	t.Helper()
 	parameters, err := injection.Parameters(template, cluster)
 	if err != nil {
@@ -53,15 +54,15 @@ func setTemplate(t *testing.T, admin client.Client, template injection.Template,
 // returns once the policies have it.
 func exportSpans(t *testing.T, admin client.Client) {
 	t.Helper()
-	template := policyTemplate()
-	template.Traces = injection.Traces{
+	common := policyTemplate()
+	common.Traces = template.Traces{
 		Endpoint: "http://collector.observability:4317", Protocol: "grpc", Sampler: "parentbased_traceidratio", SamplerArgument: "0.01",
 	}
-	useCollector(t, admin, template, template.Traces.Endpoint)
+	useCollector(t, admin, common, common.Traces.Endpoint)
 }
 
 // useCollector writes the InjectionTemplate, and returns once pods get its collector.
-func useCollector(t *testing.T, admin client.Client, template injection.Template, endpoint string) {
+func useCollector(t *testing.T, admin client.Client, template template.Template, endpoint string) {
 	t.Helper()
 	setTemplate(t, admin, template, "")
 	eventually(t, "the policy with the new template", func(ctx context.Context) error {
@@ -80,24 +81,24 @@ func useCollector(t *testing.T, admin client.Client, template injection.Template
 func policyMakesTheGoldenPodWhoseBrokerExportsSpans(t *testing.T, admin client.Client) {
 	exportSpans(t, admin)
 	expectGoldenPod(t, admin, exportingSpans)
-	authorities, err := os.ReadFile("../../webhook/injection/testdata/collector-authority.pem")
+	authorities, err := os.ReadFile("../../webhook/injection/template/testdata/collector-authority.pem")
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := policyTemplate()
-	template.Traces = injection.Traces{Endpoint: "https://collector.observability:4317", CABundle: string(authorities)}
-	useCollector(t, admin, template, template.Traces.Endpoint)
+	common := policyTemplate()
+	common.Traces = template.Traces{Endpoint: "https://collector.observability:4317", CABundle: string(authorities)}
+	useCollector(t, admin, common, common.Traces.Endpoint)
 	expectGoldenPod(t, admin, exportingSpans+"-by-tls")
 }
 
 func policyMakesTheGoldenPodWhoseBrokerSendsAuditRecords(t *testing.T, admin client.Client) {
-	template := policyTemplate()
-	authorities, err := os.ReadFile("../../webhook/injection/testdata/collector-authority.pem")
+	common := policyTemplate()
+	authorities, err := os.ReadFile("../../webhook/injection/template/testdata/collector-authority.pem")
 	if err != nil {
 		t.Fatal(err)
 	}
-	template.Audit = injection.Audit{Endpoint: "https://records.observability:4317", CABundle: string(authorities)}
-	useCollector(t, admin, template, template.Audit.Endpoint)
+	common.Audit = template.Audit{Endpoint: "https://records.observability:4317", CABundle: string(authorities)}
+	useCollector(t, admin, common, common.Audit.Endpoint)
 	expectGoldenPod(t, admin, sendingRecords)
 }
 

@@ -55,9 +55,9 @@ func run(ctx context.Context, program string, arguments ...string) ([]byte, erro
 	return stdout.Bytes(), nil
 }
 
-// template renders what an installation of the chart creates, with more arguments of helm
+// helmTemplate renders what an installation of the chart creates, with more arguments of helm
 // template. What only helm test creates is in templateAll.
-func template(ctx context.Context, arguments ...string) ([]byte, error) {
+func helmTemplate(ctx context.Context, arguments ...string) ([]byte, error) {
 	return templateAll(ctx, append([]string{"--skip-tests"}, arguments...)...)
 }
 
@@ -71,7 +71,7 @@ func templateAll(ctx context.Context, arguments ...string) ([]byte, error) {
 
 func mustTemplate(t *testing.T, arguments ...string) []byte {
 	t.Helper()
-	rendered, err := template(t.Context(), arguments...)
+	rendered, err := helmTemplate(t.Context(), arguments...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -112,7 +112,7 @@ func TestAWrongValueIsRefusedWithItsPath(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if _, err := template(t.Context(), test.arguments...); err == nil || !strings.Contains(err.Error(), test.want) {
+			if _, err := helmTemplate(t.Context(), test.arguments...); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("found %v, expected a refusal with %q", err, test.want)
 			}
 		})

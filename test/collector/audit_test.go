@@ -26,7 +26,7 @@ import (
 
 	v1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/audit"
-	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/template"
 )
 
 // auditedProfiles ask for a record of each call, which replies of Default wait for.
@@ -244,7 +244,7 @@ func TestAnInjectedBrokerSendsRecordsToACollectorWhoseAuthorityItGets(t *testing
 		"its authority": {append(other, trusted...), codes.OK}, "another authority": {other, codes.Unavailable},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			environment, _ := injectedBy(t, injection.Template{Audit: injection.Audit{Endpoint: "https://" + r.address, CABundle: string(test.bundle)}}, nil)
+			environment, _ := injectedBy(t, template.Template{Audit: template.Audit{Endpoint: "https://" + r.address, CABundle: string(test.bundle)}}, nil)
 			b, _ := startRecorded(t, environment)
 			if code := hashOnce(t, b.connect(), "Default"); code != test.want {
 				t.Errorf("a call ended with %s, expected %s", code, test.want)

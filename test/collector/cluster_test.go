@@ -42,7 +42,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/apiserver"
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
 	"github.com/crypto-broker/crypto-broker-operator/webhook"
-	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/template"
 )
 
 // cluster is an API server with two replicas of the operator: one answers the webhooks of
@@ -177,7 +177,7 @@ func (c *cluster) startWebhooks(t *testing.T, admin *rest.Config, scheme *runtim
 	}
 	err = webhook.Register(mgr, webhook.Options{
 		OperatorNamespace: environment.Namespace, Traces: changeTraces(t, collector, "webhook"),
-		Template: injection.Template{Image: "example.com/broker:1", SocketGroup: 60471, StatusPort: 9470, Version: "1"},
+		Template: template.Template{Image: "example.com/broker:1", SocketGroup: 60471, StatusPort: 9470, Version: "1"},
 	})
 	if err != nil {
 		t.Fatal(err)

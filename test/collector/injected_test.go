@@ -18,6 +18,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/template"
 )
 
 // fieldsOfPod are what a kubelet would fill in.
@@ -28,13 +29,13 @@ var fieldsOfPod = map[string]string{
 
 // injectedWith returns the environment that a kubelet starts the broker of an injected
 // pod with, and the arguments about traces.
-func injectedWith(t *testing.T, traces injection.Traces, annotations map[string]string) (environment, arguments []string) {
+func injectedWith(t *testing.T, traces template.Traces, annotations map[string]string) (environment, arguments []string) {
 	t.Helper()
-	return injectedBy(t, injection.Template{Traces: traces}, annotations)
+	return injectedBy(t, template.Template{Traces: traces}, annotations)
 }
 
 // injectedBy does the same with all that a template says about collectors.
-func injectedBy(t *testing.T, template injection.Template, annotations map[string]string) (environment, arguments []string) {
+func injectedBy(t *testing.T, template template.Template, annotations map[string]string) (environment, arguments []string) {
 	t.Helper()
 	template.Image, template.SocketGroup, template.StatusPort, template.Version = "example.com/broker:1", 60471, 9470, "1"
 	pod := &corev1.Pod{}
@@ -84,7 +85,7 @@ func TestAnInjectedBrokerExportsToACollectorWhoseAuthorityItGets(t *testing.T) {
 		t.Run(protocol, func(t *testing.T) {
 			to := newSink(t)
 			c := startCollector(t, to, fmt.Sprintf(", tls: {cert_file: %s, key_file: %s}", certificate, key))
-			traces := injection.Traces{Endpoint: "https://" + c.http, Protocol: protocol, CABundle: string(other) + string(trusted)}
+			traces := template.Traces{Endpoint: "https://" + c.http, Protocol: protocol, CABundle: string(other) + string(trusted)}
 			if protocol == "grpc" {
 				traces.Endpoint = "https://" + c.grpc
 			}
@@ -121,7 +122,7 @@ func TestAnAnnotationSaysWhichCallsOfAPodHaveASpan(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			to := newSink(t)
 			c := startCollector(t, to, "")
-			environment, arguments := injectedWith(t, injection.Traces{Endpoint: "http://" + c.grpc, Protocol: "grpc", Sampler: "always_on", SamplerArgument: "0"}, test.annotations)
+			environment, arguments := injectedWith(t, template.Traces{Endpoint: "http://" + c.grpc, Protocol: "grpc", Sampler: "always_on", SamplerArgument: "0"}, test.annotations)
 			b := startBroker(t, environment, arguments...)
 			b.hashes(t, 3)
 			b.stop()
@@ -137,7 +138,7 @@ func TestASpanOfAnInjectedBrokerTellsItsPod(t *testing.T) {
 		t.Run(protocol, func(t *testing.T) {
 			to := newSink(t)
 			c := startCollector(t, to, "")
-			traces := injection.Traces{Endpoint: "http://" + c.http, Protocol: protocol, Sampler: "parentbased_traceidratio", SamplerArgument: "1"}
+			traces := template.Traces{Endpoint: "http://" + c.http, Protocol: protocol, Sampler: "parentbased_traceidratio", SamplerArgument: "1"}
 			if protocol == "grpc" {
 				traces.Endpoint = "http://" + c.grpc
 			}

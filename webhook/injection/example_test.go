@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/template"
 )
 
 func ExampleInject() {
@@ -16,7 +17,7 @@ func ExampleInject() {
 		ObjectMeta: metav1.ObjectMeta{Name: "app", Annotations: map[string]string{"cryptobroker.io/inject": "true"}},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "example.com/app:1"}}},
 	}
-	injected, warnings, err := injection.Inject(pod, "shop", nil, injection.Template{
+	injected, warnings, err := injection.Inject(pod, "shop", nil, template.Template{
 		Image: "example.com/broker:1", SocketGroup: 60471, StatusPort: 9470, Version: "1.0.0",
 	})
 	if err != nil {
@@ -28,7 +29,7 @@ func ExampleInject() {
 	fmt.Println(warnings)
 
 	pod.Annotations["cryptobroker.io/inject"] = "yes"
-	_, _, err = injection.Inject(pod, "shop", nil, injection.Template{})
+	_, _, err = injection.Inject(pod, "shop", nil, template.Template{})
 	fmt.Println(err)
 	// Output:
 	// crypto-broker Always

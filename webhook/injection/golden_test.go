@@ -20,14 +20,15 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/patch"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/template"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
 var update = flag.Bool("update", false, "write the golden files instead of comparing with them")
 
 // testTemplate is an operator's with default values.
-func testTemplate() Template {
-	var template Template
+func testTemplate() template.Template {
+	var template template.Template
 	document, err := os.ReadFile("testdata/template.yaml")
 	if err == nil {
 		err = yaml.UnmarshalStrict(document, &template)
@@ -39,8 +40,8 @@ func testTemplate() Template {
 }
 
 // testTraces are the values of a chart that has brokers export spans.
-func testTraces() Traces {
-	return Traces{Endpoint: "http://collector.observability:4317", Protocol: "grpc", Sampler: "parentbased_traceidratio", SamplerArgument: "0.01"}
+func testTraces() template.Traces {
+	return template.Traces{Endpoint: "http://collector.observability:4317", Protocol: "grpc", Sampler: "parentbased_traceidratio", SamplerArgument: "0.01"}
 }
 
 // goldenPod is a file of testdata/pods and what Inject is given besides it.
@@ -48,7 +49,7 @@ type goldenPod struct {
 	sentence string
 	pod      *corev1.Pod
 	profiles []byte
-	template Template
+	template template.Template
 }
 
 // goldenPods reads all pods of testdata/pods.

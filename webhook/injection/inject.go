@@ -10,6 +10,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/template"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/limits"
 )
 
@@ -40,7 +41,7 @@ import (
 // project that is unknown or has a value that it can't have; for a container, volume or
 // mount with a reserved name in a pod without the stamp of Inject; for a mount in the
 // place of the socket.
-func Inject(pod *corev1.Pod, namespace string, profiles []byte, template Template) (*corev1.Pod, []string, error) {
+func Inject(pod *corev1.Pod, namespace string, profiles []byte, template template.Template) (*corev1.Pod, []string, error) {
 	decision, err := Decide(pod, true)
 	if err != nil {
 		return nil, nil, err
@@ -69,10 +70,10 @@ func Inject(pod *corev1.Pod, namespace string, profiles []byte, template Templat
 	rendering := rendering{
 		template:     options.over(template),
 		options:      options,
-		stamp:        template.stamp(),
+		stamp:        stampOf(template),
 		shared:       sharesProcesses(pod) != "",
 		podResources: pod.Spec.Resources != nil,
-		snapshot:     snapshotFits(pod, template.Seal.snapshot(profiles), template.Seal.Signature),
+		snapshot:     snapshotFits(pod, template.Seal.Snapshot(profiles), template.Seal.Signature),
 	}
 	isFirst := !slices.ContainsFunc(pod.Spec.InitContainers, isBroker)
 	warnings, err := rendering.put(out)

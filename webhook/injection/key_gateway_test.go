@@ -12,11 +12,12 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/template"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
 // besideGateway is the template of an operator that has a key gateway.
-func besideGateway() Template {
+func besideGateway() template.Template {
 	template := testTemplate()
 	template.KeyGateway = "gateway.system.svc:8443"
 	return template
@@ -43,7 +44,7 @@ func TestOnlyBrokersThatMayUseKeyProvidersGetATokenForTheKeyGateway(t *testing.T
 		"a namespace whose profiles cannot be read":         {"KeyIds: {", false},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			for name, template := range map[string]Template{"with": besideGateway(), "without": testTemplate()} {
+			for name, template := range map[string]template.Template{"with": besideGateway(), "without": testTemplate()} {
 				pod, _, err := Inject(fixture.PodWith(inAccount), "shop", []byte(test.profiles), template)
 				if err != nil {
 					t.Fatal(err)
@@ -132,7 +133,7 @@ func TestAPodWithoutTheTokenOfItsServiceAccountGetsTheTokenForTheKeyGateway(t *t
 }
 
 func TestANewPodReplacesOneThatCannotCallTheKeyGatewayOnlyWhereItCan(t *testing.T) {
-	without, with := testTemplate().stamp(), besideGateway().stamp()
+	without, with := stampOf(testTemplate()), stampOf(besideGateway())
 	moved := besideGateway()
 	moved.KeyGateway = "elsewhere.system.svc:8443"
 	for sentence, test := range map[string]struct {
@@ -143,7 +144,7 @@ func TestANewPodReplacesOneThatCannotCallTheKeyGatewayOnlyWhereItCan(t *testing.
 		"a pod with a token where a new one has it":            {with, with, true},
 		"a pod with a token where a new one has none":          {with, without, true},
 		"a pod without a token where a new one has it":         {without, with, false},
-		"a pod of a gateway that has another address meantime": {with, moved.stamp(), false},
+		"a pod of a gateway that has another address meantime": {with, stampOf(moved), false},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			if got := SameTemplate(test.stamp, test.current); got != test.same {
@@ -153,10 +154,10 @@ func TestANewPodReplacesOneThatCannotCallTheKeyGatewayOnlyWhereItCan(t *testing.
 	}
 	pod := injectedPodWith(t)
 	pod.Annotations[contract.InjectedAnnotation] = with
-	if template := moved; !template.Outdated()(pod) {
+	if template := moved; !Outdated(template)(pod) {
 		t.Error("a pod that knows the former address of the key gateway does not count as outdated")
 	}
-	if template := besideGateway(); template.Outdated()(pod) {
+	if template := besideGateway(); Outdated(template)(pod) {
 		t.Error("a pod that knows the address of the key gateway counts as outdated")
 	}
 }
@@ -184,7 +185,7 @@ func TestParametersHaveTheStampOfPodsThatCanCallTheKeyGateway(t *testing.T) {
 }
 
 func TestOnlyTheOperatorsValueGivesBrokersACertificate(t *testing.T) {
-	sources := func(template Template, profiles string) (found []corev1.VolumeProjection, argument string) {
+	sources := func(template template.Template, profiles string) (found []corev1.VolumeProjection, argument string) {
 		pod, _, err := Inject(fixture.PodWith(inAccount), "shop", []byte(profiles), template)
 		if err != nil {
 			t.Fatal(err)
@@ -225,7 +226,7 @@ func TestAPodWithoutACertificateIsOutdatedWhereBrokersHaveThem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	outdated := template.Outdated()
+	outdated := Outdated(template)
 	if !outdated(before) || outdated(after) {
 		t.Errorf("outdated: %t without a certificate, %t with one", outdated(before), outdated(after))
 	}

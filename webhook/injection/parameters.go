@@ -11,6 +11,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/template"
 )
 
 // Parameters are what a policy in the API server puts brokers into pods with in
@@ -20,11 +21,11 @@ import (
 // kube-system, empty if brokers take sets without a signature.
 //
 // The error names what of the template cannot be used.
-func Parameters(template Template, cluster string) (v1alpha1.InjectionTemplateSpec, error) {
+func Parameters(template template.Template, cluster string) (v1alpha1.InjectionTemplateSpec, error) {
 	if err := template.Validate(); err != nil {
 		return v1alpha1.InjectionTemplateSpec{}, err
 	}
-	gateway, withGateway := template.KeyGateway, template.stamp()
+	gateway, withGateway := template.KeyGateway, stampOf(template)
 	template.KeyGateway = ""
 	typical := rendering{template: template, options: podOptions{socketDir: contract.SocketDir}, callers: []string{"app"}, statusPort: true}
 	container := typical.container()
@@ -39,7 +40,7 @@ func Parameters(template Template, cluster string) (v1alpha1.InjectionTemplateSp
 		RequireFIPS:    template.RequireFIPS,
 		AllowedImages:  template.AllowedImages,
 		Cluster:        cluster,
-		Stamp:          template.stamp(),
+		Stamp:          stampOf(template),
 	}
 	if gateway != "" {
 		spec.KeyGateway = &v1alpha1.InjectionTemplateKeyGateway{Address: gateway, Stamp: withGateway}

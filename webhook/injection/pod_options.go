@@ -13,6 +13,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/annotation"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/template"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/limits"
 )
 
@@ -68,7 +69,7 @@ type podAnnotation struct {
 	// fromTemplate returns the value for a pod without the annotation, and
 	// celFromTemplate is the same in CEL; the broker gets no empty value.
 	argument        string
-	fromTemplate    func(t Template) string
+	fromTemplate    func(t template.Template) string
 	celFromTemplate string
 
 	// variables are what the policies compute from the annotation, for mutations
@@ -170,7 +171,7 @@ var annotationsRead = []podAnnotation{
 		without:         "the chart's `broker.logLevel`",
 		values:          annotation.OneOf("debug", "info", "warn", "error"),
 		argument:        contract.LogLevelFlag,
-		fromTemplate:    func(t Template) string { return t.LogLevel },
+		fromTemplate:    func(t template.Template) string { return t.LogLevel },
 		celFromTemplate: "string(params.spec.?logLevel.orValue(''))",
 	},
 	{
@@ -178,7 +179,7 @@ var annotationsRead = []podAnnotation{
 		effect: "which calls have a [span](traces.md#of-brokers-in-pods), if the platform exports spans: `always_on`, `always_off` or `traceidratio`, " +
 			"or each with `parentbased_` before it: then the caller's decision comes first",
 		without:  "the chart's `broker.traces.sampler`",
-		values:   annotation.OneOf(traceSamplers...),
+		values:   annotation.OneOf(template.Samplers...),
 		argument: contract.TracesSamplerFlag,
 	},
 	{
@@ -294,7 +295,7 @@ func annotationOf(name string) (row *podAnnotation, container string) {
 
 // readPodOptions reads the annotations of a pod that gets a broker. A problem is a
 // sentence with the annotation, its value and what was expected.
-func readPodOptions(pod *corev1.Pod, template Template) (o podOptions, found problems) {
+func readPodOptions(pod *corev1.Pod, template template.Template) (o podOptions, found problems) {
 	o = podOptions{
 		socketDir: contract.SocketDir,
 		by:        map[string][]string{},
@@ -357,7 +358,7 @@ func (o *podOptions) wants(container string) bool {
 }
 
 // over returns the template with the options of the pod in the place of its values.
-func (o *podOptions) over(template Template) Template {
+func (o *podOptions) over(template template.Template) template.Template {
 	if o.image != "" {
 		template.Image = o.image
 	}

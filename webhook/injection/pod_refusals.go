@@ -14,6 +14,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/annotation"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/template"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/limits"
 )
 
@@ -102,9 +103,9 @@ var (
 	}
 
 	noSamplerByRatio = podRefusal{
-		expected: contract.TracesSamplerAnnotation + " beside it, with " + strings.Join(samplersByRatio, " or "),
+		expected: contract.TracesSamplerAnnotation + " beside it, with " + strings.Join(template.SamplersByRatio, " or "),
 		applies: fmt.Sprintf("size(variables.askedTracesSampler) == 0 || !(%s in %s)",
-			celValue(contract.TracesSamplerAnnotation), annotation.CELList(samplersByRatio)),
+			celValue(contract.TracesSamplerAnnotation), annotation.CELList(template.SamplersByRatio)),
 	}
 
 	podHasResources = podRefusal{
@@ -144,7 +145,7 @@ func celInForce(asked, list string, name corev1.ResourceName) string {
 
 // fit finds what of the options this pod cannot have, and the containers that are
 // awaited.
-func (o *podOptions) fit(pod *corev1.Pod, template Template, found *problems) {
+func (o *podOptions) fit(pod *corev1.Pod, common template.Template, found *problems) {
 	refuse := func(name string, reason podRefusal, arguments ...any) {
 		found.unexpected(name, pod.Annotations[name], reason.expected, arguments...)
 	}
@@ -181,8 +182,8 @@ func (o *podOptions) fit(pod *corev1.Pod, template Template, found *problems) {
 			}
 		}
 	}
-	if _, asked := pod.Annotations[contract.ImageAnnotation]; asked && o.image != template.Image && !slices.Contains(template.AllowedImages, o.image) {
-		refuse(contract.ImageAnnotation, imageNotAllowed, limits.Names(append([]string{template.Image}, template.AllowedImages...)))
+	if _, asked := pod.Annotations[contract.ImageAnnotation]; asked && o.image != common.Image && !slices.Contains(common.AllowedImages, o.image) {
+		refuse(contract.ImageAnnotation, imageNotAllowed, limits.Names(append([]string{common.Image}, common.AllowedImages...)))
 	}
 	if o.statusPort != 0 {
 		if pod.Spec.HostNetwork {
@@ -191,15 +192,15 @@ func (o *podOptions) fit(pod *corev1.Pod, template Template, found *problems) {
 			refuse(contract.MetricsPortAnnotation, portDeclared, limits.Quoted(container))
 		}
 	}
-	if o.arguments[contract.TracesRatioFlag] != "" && !slices.Contains(samplersByRatio, o.arguments[contract.TracesSamplerFlag]) {
+	if o.arguments[contract.TracesRatioFlag] != "" && !slices.Contains(template.SamplersByRatio, o.arguments[contract.TracesSamplerFlag]) {
 		refuse(contract.TracesRatioAnnotation, noSamplerByRatio)
 	}
-	o.fitSessions(pod, template, found)
-	o.fitResources(pod, template, found)
+	o.fitSessions(pod, common, found)
+	o.fitResources(pod, common, found)
 }
 
 // fitSessions finds what of the options about the session gateway this pod cannot have.
-func (o *podOptions) fitSessions(pod *corev1.Pod, template Template, found *problems) {
+func (o *podOptions) fitSessions(pod *corev1.Pod, template template.Template, found *problems) {
 	refuse := func(name string, reason podRefusal, arguments ...any) {
 		found.unexpected(name, pod.Annotations[name], reason.expected, arguments...)
 	}
@@ -266,7 +267,7 @@ var resourceAnnotations = []struct {
 
 // fitResources compares requests with limits. Each comes from the pod, or else from the
 // template.
-func (o *podOptions) fitResources(pod *corev1.Pod, template Template, found *problems) {
+func (o *podOptions) fitResources(pod *corev1.Pod, template template.Template, found *problems) {
 	resources := o.over(template).Resources
 	for _, r := range resourceAnnotations {
 		_, requested := o.requests[r.resource]

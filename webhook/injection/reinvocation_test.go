@@ -207,3 +207,35 @@ func TestASnapshotLeavesRoomForTheOwnersAnnotations(t *testing.T) {
 		})
 	}
 }
+
+func TestASecondCallKeepsVariablesOfOthersAndTakesOtherTracesOut(t *testing.T) {
+	template := testTemplate()
+	template.Traces = testTraces()
+	for sentence, test := range map[string]struct {
+		change func(*corev1.Container)
+		kept   []corev1.EnvVar
+	}{
+		"a variable of another injector": {change: func(c *corev1.Container) { c.Env = append(c.Env, fixture.Env("AWS_ROLE_ARN", "arn")...) }, kept: fixture.Env("AWS_ROLE_ARN", "arn")},
+		"another collector":              {change: func(c *corev1.Container) { c.Env[5].Value = "http://elsewhere:4317" }},
+		"another collector behind ours": {change: func(c *corev1.Container) {
+			c.Env = append(c.Env, fixture.Env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://elsewhere:4317")...)
+		}},
+		"another collector by a variable that comes before ours": {change: func(c *corev1.Container) {
+			c.Env = append(c.Env, fixture.Env("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://elsewhere:4317")...)
+		}},
+		"no spans at all":     {change: func(c *corev1.Container) { c.Env = append(c.Env, fixture.Env("OTEL_SDK_DISABLED", "true")...) }},
+		"no pod in the spans": {change: func(c *corev1.Container) { c.Env = c.Env[4:] }},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			pod, _, err := Inject(fixture.PodWith(), "shop", nil, template)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := append(slices.Clone(pod.Spec.InitContainers[0].Env), test.kept...)
+			test.change(&pod.Spec.InitContainers[0])
+			if diff := cmp.Diff(want, admitted(t, pod, nil, template).Spec.InitContainers[0].Env); diff != "" {
+				t.Errorf("other variables than expected (-want +found):\n%s", diff)
+			}
+		})
+	}
+}

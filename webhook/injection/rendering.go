@@ -17,6 +17,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/template"
 )
 
 // brokerUserID is the user and group that the broker runs as, if the platform
@@ -43,7 +44,7 @@ var logLevelFile = corev1.EnvVar{Name: contract.LogLevelFileVariable, Value: pat
 type rendering struct {
 	// template is the operator's template, with what the pod asks for in the place of
 	// its values.
-	template Template
+	template template.Template
 
 	// options are what the annotations of the pod ask for.
 	options podOptions
@@ -84,8 +85,8 @@ func (r rendering) container() corev1.Container {
 		Args: append(append(r.firstArguments(),
 			contract.Argument(contract.CallersFlag, strings.Join(r.callers, ",")),
 			contract.Argument(contract.SocketGroupFlag, strconv.FormatInt(r.template.SocketGroup, 10)),
-		), r.template.Seal.podArguments()...),
-		Env:           slices.Concat([]corev1.EnvVar{instance}, r.template.Traces.environment(), r.template.Audit.environment(), []corev1.EnvVar{logLevelFile}),
+		), r.template.Seal.PodArguments()...),
+		Env:           slices.Concat([]corev1.EnvVar{instance}, r.template.Traces.Environment(), r.template.Audit.Environment(), []corev1.EnvVar{logLevelFile}),
 		RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways),
 		VolumeMounts: []corev1.VolumeMount{
 			{Name: contract.SocketVolume, MountPath: contract.BrokerSocketDir},
@@ -157,7 +158,7 @@ func (r rendering) firstArguments() []string {
 	return append([]string{
 		contract.Argument(contract.ProfilesDirFlag, contract.ProfilesDir),
 		contract.Argument(contract.SocketDirFlag, contract.BrokerSocketDir),
-	}, r.template.Seal.commonArguments()...)
+	}, r.template.Seal.CommonArguments()...)
 }
 
 // startupProbe returns a probe that succeeds once the broker serves a set of profiles.

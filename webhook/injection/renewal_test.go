@@ -16,13 +16,14 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/template"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
 // otherTemplate is the template of another version of the operator: all that it says of a
 // broker's container is other than in testTemplate.
-func otherTemplate() Template {
-	return Template{
+func otherTemplate() template.Template {
+	return template.Template{
 		Image:       "localhost/crypto-broker/broker:0.0.9",
 		SocketGroup: 60471,
 		StatusPort:  9471,
@@ -30,13 +31,13 @@ func otherTemplate() Template {
 			Requests: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("48Mi")},
 		},
 		RequireFIPS: true,
-		Traces:      Traces{Endpoint: "http://former-collector:4317"},
+		Traces:      template.Traces{Endpoint: "http://former-collector:4317"},
 		Version:     "0.0.9",
 	}
 }
 
 // beside is otherTemplate in the same namespace, with the same images allowed.
-func beside(template Template) Template {
+func beside(template template.Template) template.Template {
 	other := otherTemplate()
 	other.AllowedImages = slices.Concat(template.AllowedImages, []string{template.Image})
 	other.NamespaceUserIDs = template.NamespaceUserIDs
@@ -44,7 +45,7 @@ func beside(template Template) Template {
 }
 
 // admitted is what the API server makes of a pod and of Inject's answer to it.
-func admitted(t *testing.T, pod *corev1.Pod, profiles []byte, template Template) *corev1.Pod {
+func admitted(t *testing.T, pod *corev1.Pod, profiles []byte, template template.Template) *corev1.Pod {
 	t.Helper()
 	injected, _, err := Inject(pod, "shop", profiles, template)
 	if err != nil {

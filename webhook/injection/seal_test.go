@@ -16,6 +16,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/template"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
@@ -29,18 +30,18 @@ func publicKey(b byte) ed25519.PublicKey {
 }
 
 // sealed is a template for namespace shop with a set of this revision.
-func sealed(t *testing.T, key byte, revision int64) Template {
+func sealed(t *testing.T, key byte, revision int64) template.Template {
 	t.Helper()
-	template := testTemplate()
-	template.Seal = Seal{Keys: []ed25519.PublicKey{publicKey(key)}, Audience: "c6a1/shop/91f0", Lowest: revision}
+	common := testTemplate()
+	common.Seal = template.Seal{Keys: []ed25519.PublicKey{publicKey(key)}, Audience: "c6a1/shop/91f0", Lowest: revision}
 	var err error
-	template.Seal.Signature, err = signed.Sign(signed.Statement{
-		Audience: template.Seal.Audience, Revision: revision, Time: time.Now(), Digest: signed.Digest([]byte(fixture.ProfilesOfShop)),
+	common.Seal.Signature, err = signed.Sign(signed.Statement{
+		Audience: common.Seal.Audience, Revision: revision, Time: time.Now(), Digest: signed.Digest([]byte(fixture.ProfilesOfShop)),
 	}, signingKey(key))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return template
+	return common
 }
 
 // trustOf are the arguments of a pod's broker about signed sets.
@@ -56,7 +57,7 @@ func trustOf(pod *corev1.Pod) []string {
 	return found
 }
 
-func inject(t *testing.T, pod *corev1.Pod, template Template) *corev1.Pod {
+func inject(t *testing.T, pod *corev1.Pod, template template.Template) *corev1.Pod {
 	t.Helper()
 	injected, _, err := Inject(pod, "shop", []byte(fixture.ProfilesOfShop), template)
 	if err != nil {
@@ -95,14 +96,14 @@ func TestABrokerIsToldWhomToTrustForWhatAndFromWhenOn(t *testing.T) {
 func TestASnapshotHasProfilesAndSignatureOrNeither(t *testing.T) {
 	for sentence, test := range map[string]struct {
 		profiles string
-		change   func(*Seal)
+		change   func(*template.Seal)
 		want     bool
 	}{
-		"both": {fixture.ProfilesOfShop, func(*Seal) {}, true},
-		"without a signature that the broker takes":   {fixture.ProfilesOfShop, func(s *Seal) { s.Signature = nil }, false},
-		"at the limit of both together":               {strings.Repeat("#", 16<<10-600), func(s *Seal) { s.Signature = bytes.Repeat([]byte("s"), 600) }, true},
-		"above the limit of both together":            {strings.Repeat("#", 16<<10-600), func(s *Seal) { s.Signature = bytes.Repeat([]byte("s"), 601) }, false},
-		"where no signature is needed, the profiles ": {fixture.ProfilesOfShop, func(s *Seal) { *s = Seal{} }, true},
+		"both": {fixture.ProfilesOfShop, func(*template.Seal) {}, true},
+		"without a signature that the broker takes":   {fixture.ProfilesOfShop, func(s *template.Seal) { s.Signature = nil }, false},
+		"at the limit of both together":               {strings.Repeat("#", 16<<10-600), func(s *template.Seal) { s.Signature = bytes.Repeat([]byte("s"), 600) }, true},
+		"above the limit of both together":            {strings.Repeat("#", 16<<10-600), func(s *template.Seal) { s.Signature = bytes.Repeat([]byte("s"), 601) }, false},
+		"where no signature is needed, the profiles ": {fixture.ProfilesOfShop, func(s *template.Seal) { *s = template.Seal{} }, true},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			template := sealed(t, 1, 42)

@@ -10,12 +10,13 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/manifest"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/template"
 )
 
 // Manifests prints for each pod in manifests whether it would get a broker, and reports
 // whether none would be refused. Objects that name no namespace are in namespace.
 // wants decides about a pod without a cluster.
-func Manifests(documents []manifest.Document, namespace string, template injection.Template, wants func(*manifest.PodTemplate) (injection.Decision, error), out io.Writer) (fine bool, err error) {
+func Manifests(documents []manifest.Document, namespace string, template template.Template, wants func(*manifest.PodTemplate) (injection.Decision, error), out io.Writer) (fine bool, err error) {
 	seen, fine := 0, true
 	for _, d := range documents {
 		for _, item := range d.Items() {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/template"
 )
 
 // podPaths are the paths of the pod template in the kinds that create pods.
@@ -119,7 +120,7 @@ func joined(path []string) string { return strings.Join(path, ".") }
 
 // Inject puts a broker into the pod, as the webhook would. Fields that the webhook
 // does not change stay as written, also fields that this program does not know.
-func (p *PodTemplate) Inject(template injection.Template) (warnings []string, err error) {
+func (p *PodTemplate) Inject(template template.Template) (warnings []string, err error) {
 	injected, warnings, err := injection.Inject(p.Pod, p.Namespace, nil, template)
 	if err != nil {
 		return nil, err

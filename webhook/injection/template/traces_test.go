@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package injection
+package template
 
 import (
 	"encoding/json"
@@ -14,7 +14,6 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry/tracing"
-	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
 // configured is what a broker makes of an environment: where its spans go, or why
@@ -34,11 +33,16 @@ func configured(environment []corev1.EnvVar) ([]string, error) {
 	return c.Targets(), c.Check()
 }
 
+// testTraces are the values of a chart that has brokers export spans.
+func testTraces() Traces {
+	return Traces{Endpoint: "http://collector.observability:4317", Protocol: "grpc", Sampler: "parentbased_traceidratio", SamplerArgument: "0.01"}
+}
+
 func TestWithoutAnEndpointABrokerHasNoVariables(t *testing.T) {
 	without := testTraces()
 	without.Endpoint = ""
 	for sentence, traces := range map[string]Traces{"nothing": {}, "all but the endpoint": without} {
-		if found := traces.environment(); found != nil {
+		if found := traces.Environment(); found != nil {
 			t.Errorf("%s is set: found the variables %v, expected none", sentence, found)
 		}
 	}
@@ -46,14 +50,14 @@ func TestWithoutAnEndpointABrokerHasNoVariables(t *testing.T) {
 
 func TestABrokerStartsWithWhateverTheTemplateAccepts(t *testing.T) {
 	for _, endpoint := range []string{"http://collector:4317", "http://collector", "http://[::1]:4317", "http://10.0.0.1:4318/"} {
-		for _, protocol := range append(traceProtocols, "") {
-			for _, sampler := range append(traceSamplers, "") {
+		for _, protocol := range append(protocols, "") {
+			for _, sampler := range append(Samplers, "") {
 				for _, part := range []string{"", "0", "1", "0.01", "1e-06"} {
 					traces := Traces{Endpoint: endpoint, Protocol: protocol, Sampler: sampler, SamplerArgument: part}
 					traces.Check(func(field, found, expected string) {
 						t.Errorf("%+v: the field %s is %q, expected %s", traces, field, found, expected)
 					})
-					if targets, err := configured(traces.environment()); err != nil || len(targets) != 1 {
+					if targets, err := configured(traces.Environment()); err != nil || len(targets) != 1 {
 						t.Errorf("%+v: the broker exports to %q: %v", traces, targets, err)
 					}
 				}
@@ -78,10 +82,10 @@ func TestABrokerGetsTheAuthoritiesOfItsCollectorWithoutComments(t *testing.T) {
 	traces.Check(func(field, found, expected string) {
 		t.Errorf("the field %s is %q, expected %s", field, found, expected)
 	})
-	if targets, err := configured(traces.environment()); err != nil || len(targets) != 1 {
+	if targets, err := configured(traces.Environment()); err != nil || len(targets) != 1 {
 		t.Errorf("the broker exports to %q: %v", targets, err)
 	}
-	if found := traces.environment(); !slices.Contains(found, corev1.EnvVar{Name: contract.TracesAuthoritiesVariable, Value: certificate + certificate}) {
+	if found := traces.Environment(); !slices.Contains(found, corev1.EnvVar{Name: contract.TracesAuthoritiesVariable, Value: certificate + certificate}) {
 		t.Errorf("found the variables %v, expected both certificates and no comment", found)
 	}
 }
@@ -134,7 +138,7 @@ func TestTracesThatNoBrokerWouldStartWithAreRefused(t *testing.T) {
 
 // The names are in the chart's schema, too, which names the value that is wrong.
 func TestTheChartHasTheProtocolsAndSamplersOfBrokers(t *testing.T) {
-	content, err := os.ReadFile("../../charts/crypto-broker-operator/values.schema.json")
+	content, err := os.ReadFile("../../../charts/crypto-broker-operator/values.schema.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,42 +156,10 @@ func TestTheChartHasTheProtocolsAndSamplersOfBrokers(t *testing.T) {
 	for _, name := range []string{"broker", "traces"} {
 		schema = at(schema.Properties[name])
 	}
-	if diff := cmp.Diff(traceProtocols, at(schema.Properties["protocol"]).Enum); diff != "" {
+	if diff := cmp.Diff(protocols, at(schema.Properties["protocol"]).Enum); diff != "" {
 		t.Errorf("the chart has other protocols (-code +chart):\n%s", diff)
 	}
-	if diff := cmp.Diff(traceSamplers, at(schema.Properties["sampler"]).Enum); diff != "" {
+	if diff := cmp.Diff(Samplers, at(schema.Properties["sampler"]).Enum); diff != "" {
 		t.Errorf("the chart has other samplers (-code +chart):\n%s", diff)
-	}
-}
-
-func TestASecondCallKeepsVariablesOfOthersAndTakesOtherTracesOut(t *testing.T) {
-	template := testTemplate()
-	template.Traces = testTraces()
-	for sentence, test := range map[string]struct {
-		change func(*corev1.Container)
-		kept   []corev1.EnvVar
-	}{
-		"a variable of another injector": {change: func(c *corev1.Container) { c.Env = append(c.Env, fixture.Env("AWS_ROLE_ARN", "arn")...) }, kept: fixture.Env("AWS_ROLE_ARN", "arn")},
-		"another collector":              {change: func(c *corev1.Container) { c.Env[5].Value = "http://elsewhere:4317" }},
-		"another collector behind ours": {change: func(c *corev1.Container) {
-			c.Env = append(c.Env, fixture.Env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://elsewhere:4317")...)
-		}},
-		"another collector by a variable that comes before ours": {change: func(c *corev1.Container) {
-			c.Env = append(c.Env, fixture.Env("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://elsewhere:4317")...)
-		}},
-		"no spans at all":     {change: func(c *corev1.Container) { c.Env = append(c.Env, fixture.Env("OTEL_SDK_DISABLED", "true")...) }},
-		"no pod in the spans": {change: func(c *corev1.Container) { c.Env = c.Env[4:] }},
-	} {
-		t.Run(sentence, func(t *testing.T) {
-			pod, _, err := Inject(fixture.PodWith(), "shop", nil, template)
-			if err != nil {
-				t.Fatal(err)
-			}
-			want := append(slices.Clone(pod.Spec.InitContainers[0].Env), test.kept...)
-			test.change(&pod.Spec.InitContainers[0])
-			if diff := cmp.Diff(want, admitted(t, pod, nil, template).Spec.InitContainers[0].Env); diff != "" {
-				t.Errorf("other variables than expected (-want +found):\n%s", diff)
-			}
-		})
 	}
 }

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package injection
+package template
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -56,7 +53,7 @@ type Template struct {
 	Audit Audit
 
 	// KeyGateway is the address of the key gateway as host:port, empty if there is none.
-	// Only brokers of namespaces that may use key providers get it, see [Inject].
+	// Only brokers of namespaces that may use key providers get it, see Inject of package injection.
 	KeyGateway string
 
 	// BrokerCertificates gives brokers with KeyGateway a certificate of their pod for it, too.
@@ -132,30 +129,3 @@ func CheckAllowedImage(image string) error {
 
 // digestPattern matches the digest of an image.
 var digestPattern = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
-
-// stamp returns the value of the annotation with the operator and the template that
-// injected a pod: "<version>/<12 hex digits>". The digits change with everything that
-// the template puts into pods, and with nothing else. The stamp of a pod that can call the
-// key gateway ends with "-" and 12 more digits, for what it has besides.
-func (t Template) stamp() string {
-	gateway := t.KeyGateway
-	t.NamespaceUserIDs, t.Seal, t.KeyGateway = false, Seal{}, ""
-	typical := rendering{template: t, options: podOptions{socketDir: contract.SocketDir}, callers: []string{"app"}, statusPort: true, snapshot: true}
-	socket, profiles := typical.volumes()
-	stamp := t.Version + "/" + digestOf(typical.container(), typical.mount("app"), socket, profiles, t.SocketGroup)
-	if gateway != "" {
-		stamp += gatewayMark + digestOf(keyGatewayArguments(gateway, t.BrokerCertificates), keyGatewayMount(), keyGatewayVolume(t.BrokerCertificates))
-	}
-	return stamp
-}
-
-// digestOf returns 12 hexadecimal digits.
-func digestOf(parts ...any) string {
-	// These types marshal without error, and always to the same bytes.
-	shape, err := json.Marshal(parts)
-	if err != nil {
-		panic(fmt.Sprintf("what is put into pods cannot be written as JSON: %v", err))
-	}
-	sum := sha256.Sum256(shape)
-	return hex.EncodeToString(sum[:6])
-}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package injection
+package template
 
 import (
 	"crypto/ed25519"
@@ -26,8 +26,8 @@ type Seal struct {
 	Signature []byte
 }
 
-// commonArguments are the arguments that are the same in all pods.
-func (s Seal) commonArguments() []string {
+// CommonArguments are the arguments that are the same in all pods.
+func (s Seal) CommonArguments() []string {
 	if len(s.Keys) == 0 {
 		return nil
 	}
@@ -41,9 +41,9 @@ func (s Seal) commonArguments() []string {
 	}
 }
 
-// podArguments are the arguments that depend on the namespace of a pod and on the set
+// PodArguments are the arguments that depend on the namespace of a pod and on the set
 // at its admission.
-func (s Seal) podArguments() []string {
+func (s Seal) PodArguments() []string {
 	if s.Audience == "" {
 		return nil
 	}
@@ -54,9 +54,9 @@ func (s Seal) podArguments() []string {
 	return arguments
 }
 
-// snapshot returns the profiles that a pod may carry as its snapshot: nil if the
+// Snapshot returns the profiles that a pod may carry as its snapshot: nil if the
 // broker would refuse them.
-func (s Seal) snapshot(profiles []byte) []byte {
+func (s Seal) Snapshot(profiles []byte) []byte {
 	if len(s.Keys) > 0 && s.Signature == nil {
 		return nil
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package injection
+package template
 
 import (
 	"strings"
@@ -26,7 +26,7 @@ func TestABrokerSendsItsAuditRecordsToTheCollectorOfThePlatform(t *testing.T) {
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			if diff := cmp.Diff(fixture.Env(test.want...), test.audit.environment()); diff != "" {
+			if diff := cmp.Diff(fixture.Env(test.want...), test.audit.Environment()); diff != "" {
 				t.Errorf("found other variables (-want +got):\n%s", diff)
 			}
 		})

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package injection
+package template
 
 import (
 	"strconv"
@@ -36,15 +36,16 @@ type Traces struct {
 	SamplerArgument string
 }
 
-// Protocols and samplers of a broker. The lists are repeated here, so that this
-// package does not import the broker's exporters.
+// The lists of protocols and samplers repeat the broker's, so that this package does not import the
+// broker's exporters.
 var (
-	traceProtocols = []string{"grpc", "http/protobuf", "http/json"}
-	traceSamplers  = []string{
+	protocols = []string{"grpc", "http/protobuf", "http/json"}
+	// Samplers are the samplers of a broker, and SamplersByRatio the ones with an argument.
+	Samplers = []string{
 		"always_on", "always_off", "traceidratio",
 		"parentbased_always_on", "parentbased_always_off", "parentbased_traceidratio",
 	}
-	samplersByRatio = []string{"traceidratio", "parentbased_traceidratio"}
+	SamplersByRatio = []string{"traceidratio", "parentbased_traceidratio"}
 )
 
 // Check calls report for each field with which a broker would not start: its name, what
@@ -57,7 +58,7 @@ func (t Traces) Check(report func(field, found, expected string)) {
 	for _, choice := range []struct {
 		field, found string
 		allowed      []string
-	}{{"Protocol", t.Protocol, traceProtocols}, {"Sampler", t.Sampler, traceSamplers}} {
+	}{{"Protocol", t.Protocol, protocols}, {"Sampler", t.Sampler, Samplers}} {
 		if known := annotation.OneOf(choice.allowed...); choice.found != "" && !known.Fits(choice.found) {
 			report(choice.field, choice.found, known.Expected)
 		}
@@ -79,9 +80,9 @@ var podFields = []struct{ variable, path, attribute string }{
 	{"K8S_NODE_NAME", "spec.nodeName", "k8s.node.name"},
 }
 
-// environment returns the variables with which a broker exports its spans, with
+// Environment returns the variables with which a broker exports its spans, with
 // attributes about the pod. No value of podFields needs to be encoded.
-func (t Traces) environment() []corev1.EnvVar {
+func (t Traces) Environment() []corev1.EnvVar {
 	if t.Endpoint == "" {
 		return nil
 	}

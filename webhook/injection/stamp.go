@@ -3,12 +3,17 @@
 package injection
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/injected"
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/template"
 )
 
 // Outdated returns a function that reports whether an injected pod has another broker
@@ -17,10 +22,10 @@ import (
 // that the pod asked for does not count either, nor that the pod cannot call the key
 // gateway: whether a new one could depends on its namespace. The template is rendered
 // once, for all pods.
-func (t Template) Outdated() func(*corev1.Pod) bool {
-	withGateway := t.stamp()
+func Outdated(t template.Template) func(*corev1.Pod) bool {
+	withGateway := stampOf(t)
 	t.KeyGateway = ""
-	without := t.stamp()
+	without := stampOf(t)
 	return func(pod *corev1.Pod) bool {
 		broker := injected.Broker(pod)
 		if broker == nil {
@@ -36,6 +41,33 @@ func (t Template) Outdated() func(*corev1.Pod) bool {
 		}
 		return stamped && !SameTemplate(stamp, current)
 	}
+}
+
+// stampOf returns the value of the annotation with the operator and the template that
+// injected a pod: "<version>/<12 hex digits>". The digits change with everything that
+// the template puts into pods, and with nothing else. The stamp of a pod that can call the
+// key gateway ends with "-" and 12 more digits, for what it has besides.
+func stampOf(t template.Template) string {
+	gateway := t.KeyGateway
+	t.NamespaceUserIDs, t.Seal, t.KeyGateway = false, template.Seal{}, ""
+	typical := rendering{template: t, options: podOptions{socketDir: contract.SocketDir}, callers: []string{"app"}, statusPort: true, snapshot: true}
+	socket, profiles := typical.volumes()
+	stamp := t.Version + "/" + digestOf(typical.container(), typical.mount("app"), socket, profiles, t.SocketGroup)
+	if gateway != "" {
+		stamp += gatewayMark + digestOf(keyGatewayArguments(gateway, t.BrokerCertificates), keyGatewayMount(), keyGatewayVolume(t.BrokerCertificates))
+	}
+	return stamp
+}
+
+// digestOf returns 12 hexadecimal digits.
+func digestOf(parts ...any) string {
+	// These types marshal without error, and always to the same bytes.
+	shape, err := json.Marshal(parts)
+	if err != nil {
+		panic(fmt.Sprintf("what is put into pods cannot be written as JSON: %v", err))
+	}
+	sum := sha256.Sum256(shape)
+	return hex.EncodeToString(sum[:6])
 }
 
 // gatewayMark is in front of the second digest of a stamp.

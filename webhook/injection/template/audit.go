@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package injection
+package template
 
 import (
 	corev1 "k8s.io/api/core/v1"
@@ -30,8 +30,8 @@ func (a Audit) Check(report func(field, found, expected string)) {
 	}
 }
 
-// environment returns the variables with which a broker sends its audit records.
-func (a Audit) environment() []corev1.EnvVar {
+// Environment returns the variables with which a broker sends its audit records.
+func (a Audit) Environment() []corev1.EnvVar {
 	if a.Endpoint == "" {
 		return nil
 	}
