@@ -23,6 +23,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/messages"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/rpc"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/sessiongateway"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/stream"
@@ -170,14 +171,14 @@ func New(logger *slog.Logger, metrics *telemetry.Metrics, options ...Option) *Se
 	}
 	s.health.SetServingStatus("", healthpb.HealthCheckResponse_NOT_SERVING)
 	s.grpc = grpc.NewServer(append(tuning.ServerOptions(),
-		experimental.BufferPool(flow.Buffers),
+		experimental.BufferPool(messages.Buffers),
 		grpc.Creds(flow.Credentials{}),
 		grpc.InTapHandle(flow.NoteCall),
 		grpc.ForceServerCodecV2(flow.NewCodec()),
-		grpc.MaxRecvMsgSize(flow.MaxMessageSize),
-		grpc.MaxSendMsgSize(flow.MaxMessageSize),
+		grpc.MaxRecvMsgSize(messages.MaxMessageSize),
+		grpc.MaxSendMsgSize(messages.MaxMessageSize),
 		grpc.MaxConcurrentStreams(s.maxStreams),
-		grpc.MaxHeaderListSize(flow.MaxHeaderSize),
+		grpc.MaxHeaderListSize(messages.MaxHeaderSize),
 		grpc.ConnectionTimeout(handshakeTime),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPingInterval, PermitWithoutStream: true}),
 	)...)

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/rawio"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/work"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/unixsocket"
 )
@@ -36,7 +37,7 @@ type Conn struct {
 	// nanoseconds since 1970, 0 for no write. announced is whether the first frame was
 	// written.
 	write     sync.Mutex
-	writer    writer
+	writer    rawio.Writer
 	writing   atomic.Int64
 	announced bool
 	// wide is whether the connection has gRPC's window, see wideConnections.
@@ -72,7 +73,7 @@ func (c *Conn) Write(b []byte) (int, error) {
 		b = withCallWindow(b)
 	}
 	c.announced = true
-	return c.writeAll(b)
+	return c.writer.Write(b, c.Caller.processors.Quiet())
 }
 
 // awaitReader waits while the client does not read what the broker writes. So a client that

@@ -40,7 +40,7 @@ func (Credentials) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := errors.Join(conn.ready.open(conn.UnixConn), conn.writer.open(conn.UnixConn)); err != nil {
+	if err := errors.Join(conn.ready.open(conn.UnixConn), conn.writer.Open(conn.UnixConn)); err != nil {
 		return nil, nil, err
 	}
 	if !conn.Shared {

@@ -15,6 +15,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/status"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/messages"
 )
 
 // wireStream is gRPC's stream of a call. The interface that gRPC documents for it does not
@@ -66,7 +68,7 @@ func (in *Incoming) compressed() error {
 }
 
 // Next returns the next message, or io.EOF if there is none. [Incoming.Done] gives back the
-// buffer of the message, which is from [Buffers], and its memory, which the slot holds.
+// buffer of the message, which is from [messages.Buffers], and its memory, which the slot holds.
 func (in *Incoming) Next(ctx context.Context) (*[]byte, error) {
 	if err := in.stream.ReadMessageHeader(in.head[:]); err != nil {
 		if errors.Is(err, io.EOF) {
@@ -90,12 +92,12 @@ func (in *Incoming) Next(ctx context.Context) (*[]byte, error) {
 		return nil, err
 	}
 	in.Slot.conn.Caller.credit(len(in.head) + int(size))
-	buffer := Buffers.Get(int(size))
+	buffer := messages.Buffers.Get(int(size))
 	in.Slot.awaitClient(time.Now())
 	err = in.stream.ReadMessageHeader(*buffer)
 	in.Slot.clientDone()
 	if err != nil {
-		Buffers.Put(buffer)
+		messages.Buffers.Put(buffer)
 		return nil, in.broken(ctx, err)
 	}
 	return buffer, nil
@@ -113,7 +115,7 @@ func (in *Incoming) WaitsForMemory() bool { return in.awaitsMemory.Load() }
 
 // Done gives back the buffer of a message and its memory.
 func (in *Incoming) Done(wire *[]byte) {
-	Buffers.Put(wire)
+	messages.Buffers.Put(wire)
 	in.Slot.ReleaseMemory()
 }
 
@@ -138,7 +140,7 @@ func (in *Incoming) Only(ctx context.Context) (*[]byte, error) {
 	default:
 		err = in.broken(ctx, err)
 	}
-	Buffers.Put(buffer)
+	messages.Buffers.Put(buffer)
 	return nil, err
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/grpc/mem"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/rawio"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/work"
 )
 
@@ -65,7 +66,7 @@ func (r *readiness) readNow(fd uintptr) bool {
 		into = into[:min(len(into), throttledRead)]
 	}
 	for {
-		r.n, r.err = read(fd, into, r.conn.Caller.processors.Quiet())
+		r.n, r.err = rawio.Read(fd, into, r.conn.Caller.processors.Quiet())
 		if !errors.Is(r.err, syscall.EINTR) {
 			break
 		}

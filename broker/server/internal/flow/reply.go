@@ -10,6 +10,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/messages"
 )
 
 // Encode writes a reply into the slot. metadata is the encoded field with the metadata of
@@ -18,16 +20,16 @@ import (
 // in errors.
 func (p *Slot) Encode(what fmt.Stringer, reply proto.Message, metadata []byte) error {
 	size := proto.Size(reply) + len(metadata)
-	if size > MaxMessageSize {
-		return status.Errorf(codes.Internal, "%s: the reply has %d bytes, and clients accept at most %d", what, size, MaxMessageSize)
+	if size > messages.MaxMessageSize {
+		return status.Errorf(codes.Internal, "%s: the reply has %d bytes, and clients accept at most %d", what, size, messages.MaxMessageSize)
 	}
 	if !p.takeMore(size) {
 		return p.Caller().NoRoom(what, size)
 	}
-	buffer := Buffers.Get(size)
+	buffer := messages.Buffers.Get(size)
 	wire, err := proto.MarshalOptions{UseCachedSize: true}.MarshalAppend((*buffer)[:0], reply)
 	if err != nil {
-		Buffers.Put(buffer)
+		messages.Buffers.Put(buffer)
 		return status.Errorf(codes.Internal, "%s: encode the reply: %v", what, err)
 	}
 	// The fields of a protobuf message may come in any order.

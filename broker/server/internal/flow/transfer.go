@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/semaphore"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/messages"
 )
 
 // A message is transferred from when its length is known until its reply is written. A caller
@@ -18,7 +20,7 @@ import (
 // A transfer that takes transferTime counts no more. It does not keep the processors busy:
 // its client is slow, or its work is.
 const (
-	transferPerProcessor = 2 * largeBuffer
+	transferPerProcessor = 2 * messages.LargeBuffer
 	transferTime         = 50 * time.Millisecond
 )
 

@@ -22,7 +22,7 @@ func TestAWriteWaitsForAClientThatReadsLater(t *testing.T) {
 		}
 		written <- err
 	}()
-	awaitStack(t, "writeAll(")
+	awaitStack(t, "rawio.(*Writer).Write(")
 	got := make([]byte, len(want))
 	if _, err := io.ReadFull(client, got); err != nil {
 		t.Fatal(err)
@@ -44,7 +44,7 @@ func TestAWriteThatWaitsEnds(t *testing.T) {
 			conn, client := connected(t)
 			ended := make(chan error, 1)
 			go func() {
-				awaitStack(t, "writeAll(")
+				awaitStack(t, "rawio.(*Writer).Write(")
 				ended <- test.end(conn, client)
 			}()
 			if n, err := conn.Write(make([]byte, 1<<20)); !errors.Is(err, test.want) || n == 0 || n == 1<<20 {

@@ -8,7 +8,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
-	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/messages"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/requests"
 )
 
@@ -86,7 +86,7 @@ func (h *Handlers) Verify(c *Call, name string, sources []KeySource, format Sign
 
 // signature checks a request and returns its policy.
 func (h *Handlers) signature(c *Call, name string, sources []KeySource, input []byte) (*profile.SignaturePolicy, error) {
-	if err := requests.CheckSize(c.Operation, "input", len(input), flow.MaxInputSize); err != nil {
+	if err := requests.CheckSize(c.Operation, "input", len(input), messages.MaxInputSize); err != nil {
 		return nil, err
 	}
 	switch n := len(sources); {

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/messages"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/requests"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/served"
 )
@@ -65,7 +66,7 @@ func (s *Service) GuardMethod(name requests.MethodName, handle methodHandler) me
 			}
 		}()
 		var in flow.Incoming
-		if err := in.Open(ctx, p, name, flow.MaxOtherSize, s.IdleTime); err != nil {
+		if err := in.Open(ctx, p, name, messages.MaxOtherSize, s.IdleTime); err != nil {
 			return nil, err
 		}
 		made, err := handle(server, ctx, func(v any) error {
@@ -74,7 +75,7 @@ func (s *Service) GuardMethod(name requests.MethodName, handle methodHandler) me
 				return err
 			}
 			err = readOther(name, *wire, v)
-			flow.Buffers.Put(wire)
+			messages.Buffers.Put(wire)
 			p.ReleaseMemory()
 			if err == nil && name == served.ListProfilesMethod {
 				err = p.TakeMemory(ctx, name, served.MaxPageMemory/2, in.MemoryWait)
@@ -108,7 +109,7 @@ func readOther(name requests.MethodName, wire []byte, v any) error {
 // streams end when the broker shuts down.
 func (s *Service) guardStream(name requests.MethodName, handle grpc.StreamHandler) grpc.StreamHandler {
 	return func(server any, stream grpc.ServerStream) (err error) {
-		opened, err := s.OpenStream(stream, name, flow.MaxOtherSize)
+		opened, err := s.OpenStream(stream, name, messages.MaxOtherSize)
 		if err != nil {
 			return err
 		}

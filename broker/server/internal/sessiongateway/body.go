@@ -10,7 +10,7 @@ import (
 	"os"
 	"sync"
 
-	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/messages"
 )
 
 // readBody reads the body of a request of at most limit bytes.
@@ -115,7 +115,7 @@ const (
 
 func planned(size int64) int64 {
 	if size < 0 {
-		return flow.MaxInputSize
+		return messages.MaxInputSize
 	}
 	return size
 }

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
-	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/messages"
 	"github.com/crypto-broker/crypto-broker-operator/test/sessionclient"
 )
 
@@ -91,7 +91,7 @@ func rawRequest(t testing.TB, c *sessionclient.Client) string {
 
 // large is an application whose reply no buffer of a connection takes as a whole.
 func large(w http.ResponseWriter, _ *http.Request) {
-	_, _ = io.WriteString(w, strings.Repeat("x", flow.MaxInputSize))
+	_, _ = io.WriteString(w, strings.Repeat("x", messages.MaxInputSize))
 }
 
 func TestAClientThatDoesNotReadLosesItsReply(t *testing.T) {
@@ -105,7 +105,7 @@ func TestAClientThatDoesNotReadLosesItsReply(t *testing.T) {
 		}
 		await(t, "the call has begun", func() bool { return f.calls() == 1 })
 		await(t, "the call has ended", func() bool { return f.calls() == 0 })
-		if got := len(closes(t, conn)); got > flow.MaxInputSize {
+		if got := len(closes(t, conn)); got > messages.MaxInputSize {
 			t.Errorf("the gateway has sent %d bytes", got)
 		}
 	})
@@ -160,7 +160,7 @@ func TestAClientThatDoesNotReadLosesItsReply(t *testing.T) {
 
 func TestSizesOfRequestsAreBounded(t *testing.T) {
 	f := start(t, func(http.ResponseWriter, *http.Request) {})
-	body := strings.Repeat("A", flow.MaxInputSize+1)
+	body := strings.Repeat("A", messages.MaxInputSize+1)
 	chunk := fmt.Sprintf("%x\r\n%s", len(body), body)
 	for sentence, test := range map[string]struct {
 		sends string

@@ -19,13 +19,14 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/handlers"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/messages"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/requests"
 )
 
 // cipherMemory is how many bytes of the share a stream takes that is encrypted or decrypted:
 // buffers for two segments, a chunk, a reply, and up to two replies that gRPC has not written.
 // It takes them at once and until its end, so it never waits for memory while it holds some.
-const cipherMemory = 6 * flow.MaxChunkSize
+const cipherMemory = 6 * messages.MaxChunkSize
 
 // The fields of EncryptStreamResponse and DecryptStreamResponse.
 const repliedChunk protowire.Number = 2
@@ -50,8 +51,8 @@ func (s *streamService) cipherStream(op profile.Operation, stream grpc.ServerStr
 	if err != nil {
 		return err
 	}
-	h := s.newChunks(op, stream, request, flow.MaxChunkSize)
-	if err := h.Open(ctx, p, op, flow.MaxChunkMessageSize, s.IdleTime); err != nil {
+	h := s.newChunks(op, stream, request, messages.MaxChunkSize)
+	if err := h.Open(ctx, p, op, messages.MaxChunkMessageSize, s.IdleTime); err != nil {
 		p.End()
 		return err
 	}
@@ -66,13 +67,13 @@ func (c *ciphering) reserve() error { return c.Reserve(c.call.Context, cipherMem
 // read. gRPC takes up to 64 KiB that are not written yet, and one message more.
 func (c *ciphering) Write(data []byte) (int, error) {
 	head := protowire.SizeTag(repliedChunk) + protowire.SizeVarint(uint64(len(data)))
-	buffer := flow.Buffers.Get(head + len(data))
+	buffer := messages.Buffers.Get(head + len(data))
 	wire := protowire.AppendTag((*buffer)[:0], repliedChunk, protowire.BytesType)
 	*buffer = protowire.AppendBytes(wire, data)
 	defer c.work()()
 	c.sent = true
 	c.call.ReplySize += len(*buffer)
-	if err := c.Slot.Send(c.stream, flow.EncodedMessage{mem.NewBuffer(buffer, flow.Buffers)}); err != nil {
+	if err := c.Slot.Send(c.stream, flow.EncodedMessage{mem.NewBuffer(buffer, messages.Buffers)}); err != nil {
 		return 0, err
 	}
 	return len(data), nil

@@ -18,6 +18,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/handlers"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/messages"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/requests"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/rpc"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/work"
@@ -94,7 +95,7 @@ type exchange struct {
 
 // exchange serves Exchange.
 func (s *streamService) exchange(_ any, stream grpc.ServerStream) error {
-	in, err := s.OpenStream(stream, requests.MethodName("Exchange"), flow.MaxMessageSize)
+	in, err := s.OpenStream(stream, requests.MethodName("Exchange"), messages.MaxMessageSize)
 	if err != nil {
 		return err
 	}
@@ -283,7 +284,7 @@ func (x *exchange) close() {
 	x.unsent.closed = true
 	x.ended = true
 	for _, r := range x.unsent.waiting {
-		flow.Buffers.Put(r.buffer)
+		messages.Buffers.Put(r.buffer)
 		x.release(r.held)
 	}
 	for sent := range x.unsent.unwritten { // gRPC may not free these buffers

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/mem"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/messages"
 )
 
 // replyRoom is how many bytes a reply may have beyond twice the size of its request without
@@ -37,7 +38,7 @@ func (m *exchangeMessage) free() {
 	if m.refs.Add(-1) > 0 {
 		return
 	}
-	flow.Buffers.Put(m.wire)
+	messages.Buffers.Put(m.wire)
 	if m.memory > 0 {
 		m.from.ReleaseMemory(m.memory)
 	}
@@ -96,7 +97,7 @@ type sentReplies struct {
 // are written. Whoever calls sent has locked x.mu.
 func (x *exchange) sent(held holding) mem.BufferPool {
 	if held.calls == 0 {
-		return flow.Buffers
+		return messages.Buffers
 	}
 	s := &sentReplies{x, held}
 	if x.unsent.unwritten == nil {
@@ -107,11 +108,11 @@ func (x *exchange) sent(held holding) mem.BufferPool {
 }
 
 // Get implements mem.BufferPool. gRPC does not call it for replies.
-func (s *sentReplies) Get(size int) *[]byte { return flow.Buffers.Get(size) }
+func (s *sentReplies) Get(size int) *[]byte { return messages.Buffers.Get(size) }
 
 // Put implements mem.BufferPool.
 func (s *sentReplies) Put(buffer *[]byte) {
-	flow.Buffers.Put(buffer)
+	messages.Buffers.Put(buffer)
 	x := s.exchange
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/messages"
 )
 
 // The numbers of the fields of ExchangeResponse, Reply, Status and GoAway.
@@ -49,7 +50,7 @@ type replies struct {
 // none.
 func (r *replies) room(size int) bool {
 	if r.buffer == nil {
-		r.buffer = flow.Buffers.Get(max(size, flow.SharedBuffer))
+		r.buffer = messages.Buffers.Get(max(size, messages.SharedBuffer))
 		*r.buffer = (*r.buffer)[:0]
 	}
 	return cap(*r.buffer)-len(*r.buffer) >= size
@@ -128,7 +129,7 @@ type unsent struct {
 // put queues replies. It copies them into the last waiting buffer if that has room.
 func (x *exchange) put(r replies) {
 	if x.unsent.closed || x.unsent.err != nil {
-		flow.Buffers.Put(r.buffer)
+		messages.Buffers.Put(r.buffer)
 		x.release(r.held)
 		return
 	}
@@ -138,7 +139,7 @@ func (x *exchange) put(r replies) {
 		if last := &x.unsent.waiting[n-1]; cap(*last.buffer)-len(*last.buffer) >= size {
 			*last.buffer = append(*last.buffer, *r.buffer...)
 			last.held.add(r.held)
-			flow.Buffers.Put(r.buffer)
+			messages.Buffers.Put(r.buffer)
 			return
 		}
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package flow
+package messages
 
 import (
 	"slices"
@@ -12,7 +12,7 @@ import (
 //
 // Clients decide how large their frames are. The small sizes of buffers are close to each
 // other, so that a frame takes little more memory than it has bytes.
-var Buffers = newBufferPool(smallBuffer, 3<<10, 4<<10, 6<<10, 8<<10, 12<<10, SharedBuffer, chunkBuffer, largeBuffer)
+var Buffers = newBufferPool(smallBuffer, 3<<10, 4<<10, 6<<10, 8<<10, 12<<10, SharedBuffer, chunkBuffer, LargeBuffer)
 
 // Sizes in bytes of buffers that the pool keeps.
 const (
@@ -24,8 +24,8 @@ const (
 	SharedBuffer = 16 << 10
 	// chunkBuffer is for a message with the largest chunk, and for its reply.
 	chunkBuffer = MaxChunkSize + 1<<10
-	// largeBuffer is for a message with the largest input.
-	largeBuffer = MaxInputSize + 80<<10
+	// LargeBuffer is for a message with the largest input.
+	LargeBuffer = MaxInputSize + 80<<10
 )
 
 type bufferPool struct {

@@ -2,11 +2,12 @@
 
 //go:build race
 
-package flow
+package rawio
 
 import "syscall"
 
 // The race detector knows the system calls of package syscall, which the net package uses.
 
-func read(fd uintptr, into []byte, _ bool) (int, error)  { return syscall.Read(int(fd), into) }
+// Read reads from a socket, as it does without the race detector.
+func Read(fd uintptr, into []byte, _ bool) (int, error)  { return syscall.Read(int(fd), into) }
 func write(fd uintptr, from []byte, _ bool) (int, error) { return syscall.Write(int(fd), from) }

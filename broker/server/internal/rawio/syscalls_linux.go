@@ -2,22 +2,22 @@
 
 //go:build !race
 
-package flow
+package rawio
 
 import (
 	"syscall"
 	"unsafe"
 )
 
-// read reads from a socket, which does not block: it returns EAGAIN instead. If quiet, it does
+// Read reads from a socket, which does not block: it returns EAGAIN instead. If quiet, it does
 // not announce the system call to Go's scheduler, as package syscall does. The first system
 // call that is announced after the process was idle wakes the monitor thread of Go's runtime.
 // With one caller that would be one in each call, with two switches of threads.
 //
 // While the monitor thread sleeps, goroutines that run for long are not interrupted, and a
 // process that is never idle does not look for what has come in. So only a broker that has
-// nothing but quick calls may be quiet, see [work.Processors.Quiet].
-func read(fd uintptr, into []byte, quiet bool) (int, error) {
+// nothing but quick calls may be quiet, see Processors.Quiet of package work.
+func Read(fd uintptr, into []byte, quiet bool) (int, error) {
 	if !quiet {
 		return syscall.Read(int(fd), into)
 	}
@@ -28,7 +28,7 @@ func read(fd uintptr, into []byte, quiet bool) (int, error) {
 	return int(n), nil
 }
 
-// write writes to a socket as [read] reads. It may write a part of the bytes only.
+// write writes to a socket as [Read] reads. It may write a part of the bytes only.
 func write(fd uintptr, from []byte, quiet bool) (int, error) {
 	if !quiet {
 		return syscall.Write(int(fd), from)

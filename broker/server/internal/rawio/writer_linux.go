@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package flow
+package rawio
 
 import (
 	"errors"
 	"fmt"
+	"net"
 	"syscall"
 )
 
-// writer writes to a connection.
-type writer struct {
+// Writer writes to a connection.
+type Writer struct {
 	raw syscall.RawConn
 	// try is the method value writeNow. It is made once, so that writes do not allocate it.
 	try func(uintptr) bool
 
-	// quiet is whether the system call need not be announced, see [read].
+	// quiet is whether the system call need not be announced, see [Read].
 	quiet bool
 	// rest is what the current write has not written yet, and err why it failed.
 	rest []byte
 	err  error
 }
 
-// open makes w write to the connection.
-func (w *writer) open(conn syscall.Conn) error {
+// Open makes w write to the connection.
+func (w *Writer) Open(conn *net.UnixConn) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return fmt.Errorf("write to the connection: %w", err)
@@ -32,7 +33,7 @@ func (w *writer) open(conn syscall.Conn) error {
 }
 
 // writeNow writes until nothing is left. It reports false if the client has to read first.
-func (w *writer) writeNow(fd uintptr) bool {
+func (w *Writer) writeNow(fd uintptr) bool {
 	for len(w.rest) > 0 {
 		n, err := write(fd, w.rest, w.quiet)
 		switch {
@@ -49,10 +50,10 @@ func (w *writer) writeNow(fd uintptr) bool {
 	return true
 }
 
-// writeAll writes b. Whoever calls writeAll has locked c.write.
-func (c *Conn) writeAll(b []byte) (int, error) {
-	w := &c.writer
-	w.rest, w.err, w.quiet = b, nil, c.Caller.processors.Quiet()
+// Write writes b. If quiet, its system calls are not announced, see [Read]. Only one call at a time
+// may write.
+func (w *Writer) Write(b []byte, quiet bool) (int, error) {
+	w.rest, w.err, w.quiet = b, nil, quiet
 	err := w.raw.Write(w.try)
 	if err == nil {
 		err = w.err
