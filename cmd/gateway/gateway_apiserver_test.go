@@ -208,6 +208,7 @@ func TestAPodUsesTheKeysOfItsNamespaceAndOfNoOther(t *testing.T) {
 		`crypto_broker_gateway_key_providers{state="usable",type="openbao"} 2`,
 		`crypto_broker_gateway_key_manager_connections{state="idle",type="openbao"} 4`,
 		`crypto_broker_gateway_connections 5`,
+		`crypto_broker_gateway_failed_handshakes_total 0`,
 		`crypto_broker_gateway_key_endpoint_reachable{endpoint="0",uid="` + uidOf(t, "shop") + `"} 1`,
 		`crypto_broker_gateway_key_endpoint_paused{endpoint="0",uid="` + uidOf(t, "shop") + `"} 0`,
 		`crypto_broker_gateway_key_endpoint_connections{endpoint="0",state="busy",uid="` + uidOf(t, "shop") + `"} 1`,

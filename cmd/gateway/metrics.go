@@ -24,8 +24,8 @@ type metrics struct {
 	requests  *prometheus.CounterVec
 	durations *prometheus.HistogramVec
 	// The others are collected when somebody asks.
-	connections, calls, providers, toManagers *prometheus.Desc
-	endpoints                                 endpointMetrics
+	connections, failedHandshakes, calls, providers, toManagers *prometheus.Desc
+	endpoints                                                   endpointMetrics
 }
 
 // durationBuckets are the buckets of durations of requests, in seconds.
@@ -45,7 +45,9 @@ func newMetrics(g *process) *metrics {
 			Buckets: durationBuckets,
 		}, []string{"method"}),
 		connections: prometheus.NewDesc("crypto_broker_gateway_connections", "Connections of brokers that are open.", nil, nil),
-		calls:       prometheus.NewDesc("crypto_broker_gateway_requests_in_flight", "Requests of brokers that are being served.", nil, nil),
+		failedHandshakes: prometheus.NewDesc("crypto_broker_gateway_failed_handshakes_total",
+			"Connections of brokers that ended because their TLS handshake failed. The log says why.", nil, nil),
+		calls: prometheus.NewDesc("crypto_broker_gateway_requests_in_flight", "Requests of brokers that are being served.", nil, nil),
 		providers: prometheus.NewDesc("crypto_broker_gateway_key_providers",
 			"KeyProviders and ClusterKeyProviders, by type and state: usable, or unusable because of a problem that the log has.", []string{"type", "state"}, nil),
 		toManagers: prometheus.NewDesc("crypto_broker_gateway_key_manager_connections",
@@ -82,7 +84,7 @@ func (m *metrics) observe(method string, code codes.Code, took time.Duration) {
 
 // Describe implements prometheus.Collector.
 func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{m.connections, m.calls, m.providers, m.toManagers} {
+	for _, desc := range []*prometheus.Desc{m.connections, m.failedHandshakes, m.calls, m.providers, m.toManagers} {
 		ch <- desc
 	}
 	m.endpoints.describe(ch)
@@ -95,6 +97,7 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 	}
 	load := m.gateway.server.Load()
 	gauge(m.connections, load.Connections)
+	ch <- prometheus.MustNewConstMetric(m.failedHandshakes, prometheus.CounterValue, float64(m.gateway.server.FailedHandshakes()))
 	gauge(m.calls, load.Calls)
 	for kind, sum := range m.gateway.source.Load() {
 		gauge(m.providers, sum.Usable, kind, "usable")

@@ -24,7 +24,7 @@ var ErrCertificate = errors.New("the certificate of the connection is not the on
 func (s *Server) credentials(o Options) credentials.TransportCredentials {
 	config := &tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: o.Certificate}
 	if o.BrokerAuthorities == nil {
-		return credentials.NewTLS(config) //nolint:forbidigo // a server, which has Go's TLS always
+		return observedHandshakes{credentials.NewTLS(config), s} //nolint:forbidigo // a server, which has Go's TLS always
 	}
 	config.ClientAuth = tls.RequireAndVerifyClientCert
 	config.SessionTicketsDisabled = true // each connection is checked with the present authorities
@@ -38,28 +38,29 @@ func (s *Server) credentials(o Options) credentials.TransportCredentials {
 		ofConnection.ClientCAs = authorities
 		return ofConnection, nil
 	}
-	return logged{credentials.NewTLS(demanding), s.log} //nolint:forbidigo // as above
+	return observedHandshakes{credentials.NewTLS(demanding), s} //nolint:forbidigo // as above
 }
 
-// logged writes why there is no connection to the log.
-type logged struct {
+// observedHandshakes counts the handshakes that fail, and writes why to the log.
+type observedHandshakes struct {
 	credentials.TransportCredentials
-	log *slog.Logger
+	server *Server
 }
 
 // ServerHandshake implements credentials.TransportCredentials.
-func (l logged) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	encrypted, info, err := l.TransportCredentials.ServerHandshake(conn)
+func (h observedHandshakes) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	encrypted, info, err := h.TransportCredentials.ServerHandshake(conn)
 	if err != nil {
-		l.log.LogAttrs(context.Background(), slog.LevelWarn, "refused a connection because of its handshake",
+		h.server.failedHandshakes.Add(1)
+		h.server.log.LogAttrs(context.Background(), slog.LevelWarn, "refused a connection because of its handshake",
 			slog.String("address", hostOf(conn.RemoteAddr())), slog.Any("error", err))
 	}
 	return encrypted, info, err
 }
 
 // Clone implements credentials.TransportCredentials.
-func (l logged) Clone() credentials.TransportCredentials {
-	return logged{l.TransportCredentials.Clone(), l.log}
+func (h observedHandshakes) Clone() credentials.TransportCredentials {
+	return observedHandshakes{h.TransportCredentials.Clone(), h.server}
 }
 
 // hasCertificateOf reports whether the connection of a request has the certificate of a pod. The

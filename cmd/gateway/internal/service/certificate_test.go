@@ -125,7 +125,7 @@ func TestAGatewayThatDemandsCertificatesServesAPodWithItsOwnOnly(t *testing.T) {
 		"one whose name has the scheme of another": {operator.sign(t, changed(func(c *x509.Certificate) { c.URIs[0].Scheme = "spiffe" })), codes.Unauthenticated, mismatch},
 	} {
 		t.Run(which, func(t *testing.T) {
-			asked, logged := d.manager.asked.Load(), len(d.log.String())
+			asked, logged, failed := d.manager.asked.Load(), len(d.log.String()), d.server.FailedHandshakes()
 			err := d.encrypt(t, test.certificate)
 			if status.Code(err) != test.code || test.code == codes.Unauthenticated && status.Convert(err).Message() != sentence {
 				t.Fatalf("found %v, want %s", err, test.code)
@@ -141,6 +141,9 @@ func TestAGatewayThatDemandsCertificatesServesAPodWithItsOwnOnly(t *testing.T) {
 			})
 			if d.manager.asked.Load() != asked {
 				t.Error("the key manager was asked")
+			}
+			if counted := d.server.FailedHandshakes() > failed; counted != (test.code == codes.Unavailable) {
+				t.Errorf("the handshake counts as failed: %t", counted)
 			}
 		})
 	}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -46,6 +47,7 @@ type Server struct {
 	grpc         *grpc.Server
 
 	calls, pods, connections *counts
+	failedHandshakes         atomic.Uint64
 }
 
 // Options of a server.
@@ -112,6 +114,9 @@ type Load struct{ Connections, Calls int }
 
 // Load returns what the server has now.
 func (s *Server) Load() Load { return Load{s.connections.now(), s.calls.now()} }
+
+// FailedHandshakes returns how many connections have ended because their TLS handshake failed.
+func (s *Server) FailedHandshakes() uint64 { return s.failedHandshakes.Load() }
 
 // survive answers a call that panics, and logs no text of the panic, which could quote a key.
 func (s *Server) survive(ctx context.Context, r any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (reply any, err error) {
