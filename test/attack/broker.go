@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/crypto-broker/crypto-broker-operator/test/controlgroup"
+	"github.com/crypto-broker/crypto-broker-operator/test/program"
 )
 
 // Time limits that are reached only if something fails.
@@ -70,7 +71,7 @@ func prepare(ctx context.Context, o options) (_ *programs, err error) {
 		p.broker, err = filepath.Abs(p.broker)
 		return p, err
 	}
-	progress("building the broker")
+	program.Progress("building the broker")
 	p.broker = filepath.Join(dir, "broker")
 	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-tags=grpcnotrace", "-ldflags=-s -w", "-o", p.broker, "./cmd/broker")
 	command.Dir = o.root

@@ -10,13 +10,14 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"os"
 	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/test/program"
 )
 
 // options are the settings of the command line.
@@ -37,24 +38,9 @@ func main() {
 	if servedAsCaller() {
 		return
 	}
-	o, err := readOptions(os.Args[1:])
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "attack:", err)
-		os.Exit(2)
-	}
-	// No broker and no control group may be left behind, whatever signal ends this
-	// program. SIGPIPE comes with each connection that the broker closes.
+	// SIGPIPE comes with each connection that the broker closes.
 	signal.Ignore(syscall.SIGPIPE)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	err = run(ctx, o)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "attack:", err)
-		os.Exit(1)
-	}
+	program.Main("attack", readOptions, run)
 }
 
 func readOptions(args []string) (options, error) {
@@ -159,7 +145,7 @@ func attackAll(ctx context.Context, o options, p *programs) error {
 	var failed []string
 	printHead()
 	for i, a := range o.attacks {
-		progress("%d of %d: %s", i+1, len(o.attacks), a.name)
+		program.Progress("%d of %d: %s", i+1, len(o.attacks), a.name)
 		r, err := try(ctx, o, p, a)
 		if ctx.Err() != nil {
 			return errInterrupted // other errors are a result of the interrupt
@@ -177,9 +163,4 @@ func attackAll(ctx context.Context, o options, p *programs) error {
 		return fmt.Errorf("did not pass: %s", strings.Join(failed, ", "))
 	}
 	return nil
-}
-
-// progress writes to standard error what is being done.
-func progress(format string, args ...any) {
-	fmt.Fprintf(os.Stderr, "%s "+format+"\n", append([]any{time.Now().Format("15:04:05")}, args...)...)
 }

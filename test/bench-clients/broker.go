@@ -5,19 +5,14 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"syscall"
-	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
+	"github.com/crypto-broker/crypto-broker-operator/test/program"
 )
-
-// startTime is how long a broker may take to start.
-const startTime = 30 * time.Second
 
 // profiles are what the broker serves.
 const profiles = "- {Name: Default, API: {HashData: {HashAlg: sha-256}}}\n"
@@ -55,26 +50,7 @@ func startBroker(ctx context.Context, repository string) (_ *broker, err error) 
 		b.cmd = nil
 		return nil, err
 	}
-	return b, b.await(ctx)
-}
-
-// await returns once the broker takes connections.
-func (b *broker) await(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, startTime)
-	defer cancel()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		conn, err := (&net.Dialer{}).DialContext(ctx, "unix", b.socket)
-		if err == nil {
-			return conn.Close()
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return fmt.Errorf("no broker at %s after %s: %w", b.socket, startTime, err)
-		}
-	}
+	return b, program.AwaitServer(ctx, "unix", b.socket)
 }
 
 // stop ends the broker, which has nothing to lose, and removes its files.

@@ -11,41 +11,42 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/test/clientload"
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
+	"github.com/crypto-broker/crypto-broker-operator/test/measurement"
+	"github.com/crypto-broker/crypto-broker-operator/test/program"
 )
 
 // options are the settings of the command line.
 type options struct {
-	report   string
-	rounds   int
-	duration time.Duration
-	clients  []string
+	measurement.Rounds
+	clients []string
 }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:])
-	stop()
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "bench-clients:", err)
-		os.Exit(1)
+func main() { program.Main("bench-clients", readCommandLine, run) }
+
+// readCommandLine reads the command line, for the clients of the repository.
+func readCommandLine(args []string) (options, error) {
+	repository, err := environment.Repository()
+	if err != nil {
+		return options{}, err
 	}
+	clients, err := clientload.Clients(repository)
+	if err != nil {
+		return options{}, err
+	}
+	return readOptions(args, clients)
 }
 
 // readOptions reads the command line. The clients are those that there are.
 func readOptions(args, clients []string) (options, error) {
-	var o options
+	o := options{Rounds: measurement.Rounds{Rounds: 11, Duration: 300 * time.Millisecond}}
 	set := flag.NewFlagSet("bench-clients", flag.ContinueOnError)
-	set.StringVar(&o.report, "report", "", "Markdown `file` to write; standard output if empty")
-	set.IntVar(&o.rounds, "rounds", 11, "how `often` everything is measured")
-	set.DurationVar(&o.duration, "duration", 300*time.Millisecond, "how `long` each measurement takes, 1m at most")
+	o.Flags(set)
 	only := set.String("only", "", "`names` of clients with commas between them; all if empty")
 	if err := set.Parse(args); err != nil {
 		return o, err
@@ -59,27 +60,11 @@ func readOptions(args, clients []string) (options, error) {
 			return o, fmt.Errorf("found --only %q, expected names of %s", *only, strings.Join(clients, ", "))
 		}
 	}
-	switch {
-	case set.NArg() > 0:
-		return o, fmt.Errorf("found the argument %q, expected flags only", set.Arg(0))
-	case o.rounds < 1:
-		return o, fmt.Errorf("found --rounds %d, expected 1 or more", o.rounds)
-	case o.duration < 100*time.Millisecond || o.duration > time.Minute:
-		return o, fmt.Errorf("found --duration %s, expected 100ms to 1m", o.duration)
-	}
-	return o, nil
+	return o, o.Check(set)
 }
 
-func run(ctx context.Context, args []string) (err error) {
+func run(ctx context.Context, o options) (err error) {
 	repository, err := environment.Repository()
-	if err != nil {
-		return err
-	}
-	clients, err := clientload.Clients(repository)
-	if err != nil {
-		return err
-	}
-	o, err := readOptions(args, clients)
 	if err != nil {
 		return err
 	}
@@ -100,13 +85,13 @@ func run(ctx context.Context, args []string) (err error) {
 			return err
 		}
 	}
-	for round := range o.rounds + 1 {
-		found, duration := r.found, r.options.duration
+	for round := range o.Rounds.Rounds + 1 {
+		found, duration := r.found, r.options.Duration
 		if round == 0 {
 			found, duration = map[place][]clientload.Measured{}, max(duration, firstRound)
 			fmt.Fprintln(os.Stderr, "a round that does not count")
 		} else {
-			fmt.Fprintf(os.Stderr, "round %d of %d\n", round, o.rounds)
+			fmt.Fprintf(os.Stderr, "round %d of %d\n", round, o.Rounds.Rounds)
 		}
 		for _, i := range rand.Perm(len(o.clients)) {
 			if err := r.round(o.clients[i], programs[o.clients[i]], duration, found); err != nil {
@@ -115,12 +100,7 @@ func run(ctx context.Context, args []string) (err error) {
 		}
 	}
 	r.took = time.Since(r.began)
-	text := r.document()
-	if o.report == "" {
-		_, err := fmt.Print(text)
-		return err
-	}
-	return os.WriteFile(o.report, []byte(text), 0o644) //nolint:gosec // for everybody to read
+	return program.Write(o.Report, r.document())
 }
 
 // firstRound is how long a measurement of the first round takes at least, which does not count: the machines of Java and

@@ -4,7 +4,6 @@ package main
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -48,9 +47,6 @@ Figures are the median of the rounds with the quartiles. A ratio is made for eac
 
 `
 
-// busy is more than the load average that this measurement causes by itself.
-const busy = 6
-
 // The targets: how much of the bare latency a unary call may have, and how many times as many calls Exchange
 // makes with exchangeCallers.
 const (
@@ -71,12 +67,7 @@ func exchangeTarget(client string) float64 {
 func (r *results) document() string {
 	var text strings.Builder
 	text.WriteString(introduction)
-	load := measurement.Load()
-	fmt.Fprintf(&text, "`make bench-clients`, %d rounds with %s for each measurement, %s, load %s at the end, %s UTC, %s in all.\n\n", r.options.rounds,
-		r.options.duration, measurement.Machine(), load, r.began.UTC().Format("2 January 2006 15:04"), r.took.Round(time.Second))
-	if average, err := strconv.ParseFloat(load, 64); err == nil && average > busy {
-		fmt.Fprintf(&text, "Other programs used the processors meanwhile: broker and clients alone make a load of %d at most. So the figures vary from round to round.\n\n", busy)
-	}
+	text.WriteString(r.options.Conditions("make bench-clients", r.began, r.took))
 	r.writeTargets(&text)
 	for _, operation := range operations {
 		r.writeTable(&text, operation)
@@ -119,41 +110,7 @@ func p99(m *clientload.Measured) float64       { return m.P99 }
 func (r *results) overBare(at place, of func(*clientload.Measured) float64) []float64 {
 	bare := at
 	bare.way = clientload.Bare
-	a, b := r.values(at, of), r.values(bare, of)
-	if len(a) != len(b) {
-		return nil
-	}
-	for i := range a {
-		a[i] /= b[i]
-	}
-	return a
-}
-
-// spread returns a median and quartiles as text, or a dash if there are no values.
-func spread(values []float64) string {
-	if len(values) == 0 {
-		return "–"
-	}
-	return measurement.SpreadOf(values).String()
-}
-
-// whole returns a median and quartiles in whole numbers.
-func whole(values []float64) string {
-	if len(values) == 0 {
-		return "–"
-	}
-	s := measurement.SpreadOf(values)
-	return fmt.Sprintf("%.0f (%.0f–%.0f)", s.Median, s.Low, s.High)
-}
-
-func verdict(values []float64, met bool) string {
-	switch {
-	case len(values) == 0:
-		return "not measured: calls failed"
-	case met:
-		return "met"
-	}
-	return "**missed**"
+	return measurement.Ratios(r.values(at, of), r.values(bare, of))
 }
 
 func (r *results) writeTargets(text *strings.Builder) {
@@ -162,13 +119,13 @@ func (r *results) writeTargets(text *strings.Builder) {
 		for _, operation := range operations {
 			for _, n := range callers {
 				values := r.overBare(place{client, clientload.Unary, operation, n}, p50)
-				fmt.Fprintf(text, "| %s | unary %s, %s: p50 over bare | ≤ %.2f | %s | %s |\n", client, operation, counted(n), unaryTarget, spread(values),
-					verdict(values, measurement.Median(values) <= unaryTarget))
+				fmt.Fprintf(text, "| %s | unary %s, %s: p50 over bare | ≤ %.2f | %s | %s |\n", client, operation, measurement.Count(n, "caller"), unaryTarget, measurement.Text(values),
+					measurement.Verdict(values, measurement.Median(values) <= unaryTarget))
 			}
 		}
 		values, wanted := r.overBare(place{client, clientload.Exchange, clientload.HashData, exchangeCallers}, perSecond), exchangeTarget(client)
-		fmt.Fprintf(text, "| %s | Exchange, HashData, %s: as many calls a second as bare, times | ≥ %g | %s | %s |\n", client, counted(exchangeCallers), wanted,
-			spread(values), verdict(values, measurement.Median(values) >= wanted))
+		fmt.Fprintf(text, "| %s | Exchange, HashData, %s: as many calls a second as bare, times | ≥ %g | %s | %s |\n", client, measurement.Count(exchangeCallers, "caller"), wanted,
+			measurement.Text(values), measurement.Verdict(values, measurement.Median(values) >= wanted))
 	}
 	text.WriteByte('\n')
 }
@@ -179,8 +136,8 @@ func (r *results) writeTable(text *strings.Builder, operation string) {
 		for _, n := range callers {
 			for _, way := range ways[operation] {
 				at := place{client, way, operation, n}
-				fmt.Fprintf(text, "| %s | %d | %s | %s | %s | %s | %s | %s | %d | %d |\n", client, n, titles[way], whole(r.values(at, perSecond)),
-					spread(r.overBare(at, perSecond)), whole(r.values(at, p50)), spread(r.overBare(at, p50)), whole(r.values(at, p99)), r.done(at), r.failed(at))
+				fmt.Fprintf(text, "| %s | %d | %s | %s | %s | %s | %s | %s | %d | %d |\n", client, n, titles[way], measurement.WholeText(r.values(at, perSecond)),
+					measurement.Text(r.overBare(at, perSecond)), measurement.WholeText(r.values(at, p50)), measurement.Text(r.overBare(at, p50)), measurement.WholeText(r.values(at, p99)), r.done(at), r.failed(at))
 			}
 		}
 	}
@@ -199,18 +156,11 @@ func (r *results) writeErrors(text *strings.Builder) {
 					at := place{client, way, operation, n}
 					for _, m := range r.found[at] {
 						if m.Failed > 0 {
-							fmt.Fprintf(text, "%s, %s, %s, %s: %d failed, for example: %s\n\n", client, titles[way], operation, counted(n), m.Failed, m.Error)
+							fmt.Fprintf(text, "%s, %s, %s, %s: %d failed, for example: %s\n\n", client, titles[way], operation, measurement.Count(n, "caller"), m.Failed, m.Error)
 						}
 					}
 				}
 			}
 		}
 	}
-}
-
-func counted(n int) string {
-	if n == 1 {
-		return "1 caller"
-	}
-	return fmt.Sprintf("%d callers", n)
 }

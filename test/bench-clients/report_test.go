@@ -7,12 +7,13 @@ import (
 	"testing"
 
 	"github.com/crypto-broker/crypto-broker-operator/test/clientload"
+	"github.com/crypto-broker/crypto-broker-operator/test/measurement"
 )
 
 // measured returns results of two rounds for two clients: unary calls take as long as bare ones and a tenth,
 // and Exchange makes 1.8 times as many calls.
 func measured() *results {
-	r := &results{options: options{rounds: 2, clients: []string{"go", "js"}}, found: map[place][]clientload.Measured{}}
+	r := &results{options: options{Rounds: measurement.Rounds{Rounds: 2}, clients: []string{"go", "js"}}, found: map[place][]clientload.Measured{}}
 	for _, client := range r.options.clients {
 		for operation, all := range ways {
 			for _, n := range callers {

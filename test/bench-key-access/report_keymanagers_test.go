@@ -85,7 +85,7 @@ func (r *results) writeTargets(text *strings.Builder) {
 		if after != nil {
 			p95 = after.at(95)
 		}
-		target(text, counted(n)+", p95", fmt.Sprintf("≤ %.0f ms", limit), after != nil, fmt.Sprintf("%.1f ms", p95), p95 <= limit)
+		target(text, measurement.Count(n, "service")+", p95", fmt.Sprintf("≤ %.0f ms", limit), after != nil, fmt.Sprintf("%.1f ms", p95), p95 <= limit)
 		if n == 1 {
 			less := 0.0
 			if before != nil && after != nil {
@@ -95,7 +95,7 @@ func (r *results) writeTargets(text *strings.Builder) {
 			continue
 		}
 		for _, c := range r.comparisons(n) {
-			name := counted(n) + ", p95 over the slowest one's alone"
+			name := measurement.Count(n, "service") + ", p95 over the slowest one's alone"
 			if c.atOnce == 1 {
 				name += ", one at a time"
 			}
@@ -111,7 +111,7 @@ func (r *results) writeTargets(text *strings.Builder) {
 		if after != nil {
 			calls = float64(after.provider) / float64(requests*n) * 1000
 		}
-		target(text, counted(n)+", requests to the key manager for 1,000 data keys", "≤ 120", after != nil, fmt.Sprintf("%.0f", calls), calls <= 120)
+		target(text, measurement.Count(n, "service")+", requests to the key manager for 1,000 data keys", "≤ 120", after != nil, fmt.Sprintf("%.0f", calls), calls <= 120)
 	}
 	target(text, "a hit in the service, mean", "≤ 0.2 ms", true, fmt.Sprintf("%.2f ms", r.hits.inside), r.hits.inside <= 0.2)
 	target(text, "a hit without a proof in the service, mean", "≤ 0.2 ms", true, fmt.Sprintf("%.2f ms", r.bearer.inside), r.bearer.inside <= 0.2)
@@ -139,13 +139,6 @@ func (c *comparison) slowest() (p95 float64, measured bool) {
 	return p95, measured
 }
 
-func counted(services int) string {
-	if services == 1 {
-		return "1 service"
-	}
-	return fmt.Sprintf("%d services", services)
-}
-
 func (r *results) writeRuns(text *strings.Builder) {
 	text.WriteString("## Requests\n\nTimes are of the client, in milliseconds. The caches hold data keys; a coalesced request waits for another one that asks for the same.\n\n" +
 		"| services | | p50 | p95 | p99 | mean | max | a second | errors | requests to key managers | hits | misses | coalesced |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|\n")
@@ -165,7 +158,7 @@ func (r *results) writeRuns(text *strings.Builder) {
 	text.WriteString("\n")
 	for _, found := range r.runs {
 		if found.failed > 0 {
-			fmt.Fprintf(text, "%s, %s: %d requests failed, for example: %s\n\n", counted(found.services), found.name, found.failed, found.reason)
+			fmt.Fprintf(text, "%s, %s: %d requests failed, for example: %s\n\n", measurement.Count(found.services, "service"), found.name, found.failed, found.reason)
 		}
 	}
 }

@@ -6,74 +6,50 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
+	"github.com/crypto-broker/crypto-broker-operator/test/measurement"
+	"github.com/crypto-broker/crypto-broker-operator/test/program"
 	"github.com/crypto-broker/crypto-broker-operator/test/redisserver"
 )
 
 // options are the settings of the command line.
 type options struct {
-	report   string
-	rounds   int
-	duration time.Duration
+	measurement.Rounds
 	sessions int
 }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:])
-	stop()
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "bench-sessions:", err)
-		os.Exit(1)
-	}
-}
+func main() { program.Main("bench-sessions", readOptions, run) }
 
 func readOptions(args []string) (options, error) {
-	var o options
+	o := options{Rounds: measurement.Rounds{Rounds: 5, Duration: 2 * time.Second}}
 	set := flag.NewFlagSet("bench-sessions", flag.ContinueOnError)
-	set.StringVar(&o.report, "report", "", "Markdown `file` to write; standard output if empty")
-	set.IntVar(&o.rounds, "rounds", 5, "how `often` everything is measured")
-	set.DurationVar(&o.duration, "duration", 2*time.Second, "how `long` each measurement takes, 1m at most")
+	o.Flags(set)
 	set.IntVar(&o.sessions, "sessions", 100_000, "how many `sessions` fill the broker whose memory is measured")
 	if err := set.Parse(args); err != nil {
 		return o, err
 	}
-	switch {
-	case set.NArg() > 0:
-		return o, fmt.Errorf("found the argument %q, expected flags only", set.Arg(0))
-	case o.rounds < 1:
-		return o, fmt.Errorf("found --rounds %d, expected 1 or more", o.rounds)
-	case o.duration < 100*time.Millisecond || o.duration > time.Minute:
-		return o, fmt.Errorf("found --duration %s, expected 100ms to 1m", o.duration)
-	case o.sessions < 1 || o.sessions > 1<<17:
+	if o.sessions < 1 || o.sessions > 1<<17 {
 		return o, fmt.Errorf("found --sessions %d, expected 1 to %d", o.sessions, 1<<17)
 	}
-	return o, nil
+	return o, o.Check(set)
 }
 
-func run(ctx context.Context, args []string) error {
-	o, err := readOptions(args)
-	if err != nil {
-		return err
-	}
+func run(ctx context.Context, o options) error {
 	p, err := prepare(ctx)
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(p.folder)
 	r := &results{options: o, began: time.Now(), found: map[place][]sample{}}
-	for round := range o.rounds {
-		fmt.Fprintf(os.Stderr, "round %d of %d\n", round+1, o.rounds)
+	for round := range o.Rounds.Rounds {
+		fmt.Fprintf(os.Stderr, "round %d of %d\n", round+1, o.Rounds.Rounds)
 		if err := r.round(ctx, p); err != nil {
 			return err
 		}
@@ -82,12 +58,7 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	r.took = time.Since(r.began)
-	text := r.document()
-	if o.report == "" {
-		_, err := fmt.Print(text)
-		return err
-	}
-	return os.WriteFile(o.report, []byte(text), 0o644) //nolint:gosec // for everybody to read
+	return program.Write(o.Report, r.document())
 }
 
 // programs are what is measured, and with what.
@@ -162,14 +133,14 @@ func (r *results) one(ctx context.Context, p *programs, at place, start func(con
 	}
 	defer s.stop()
 	// Node.js compiles what it has run often, and the broker grows its memory.
-	if _, err := bench(ctx, p, s.target, at.measured, at.connections, r.options.duration/2); err != nil {
+	if _, err := bench(ctx, p, s.target, at.measured, at.connections, r.options.Duration/2); err != nil {
 		return err
 	}
 	before, err := s.processorTime()
 	if err != nil {
 		return err
 	}
-	found, err := bench(ctx, p, s.target, at.measured, at.connections, r.options.duration)
+	found, err := bench(ctx, p, s.target, at.measured, at.connections, r.options.Duration)
 	if err != nil {
 		return err
 	}

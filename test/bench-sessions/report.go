@@ -5,7 +5,6 @@ package main
 import (
 	"fmt"
 	"runtime"
-	"strconv"
 	"strings"
 	"time"
 
@@ -45,9 +44,6 @@ Figures are the median of the rounds with the quartiles. Where operations failed
 
 `
 
-// busy is more than the load average that this measurement causes by itself.
-const busy = 6
-
 // document returns the report as Markdown.
 func (r *results) document() string {
 	var text strings.Builder
@@ -56,11 +52,7 @@ func (r *results) document() string {
 		fmt.Fprintf(&text, "* **%s**: %s\n", server.name, server.description)
 	}
 	text.WriteString(figures)
-	fmt.Fprintf(&text, "`make bench-sessions`, %d rounds with %s for each measurement, %s, load %s at the end, %s UTC, %s in all.\n\n", r.options.rounds,
-		r.options.duration, measurement.Machine(), measurement.Load(), r.began.UTC().Format("2 January 2006 15:04"), r.took.Round(time.Second))
-	if load, err := strconv.ParseFloat(measurement.Load(), 64); err == nil && load > busy {
-		fmt.Fprintf(&text, "Other programs used the processors meanwhile: servers and client alone make a load of %d at most. So the figures vary from round to round, and a rate says less than the processor time.\n\n", busy)
-	}
+	text.WriteString(r.options.Conditions("make bench-sessions", r.began, r.took))
 	r.writeTargets(&text)
 	for _, measured := range measurements {
 		r.writeTable(&text, measured)
@@ -95,34 +87,6 @@ func p50(s *sample) float64       { return s.P50 }
 func p99(s *sample) float64       { return s.P99 }
 func tail(s *sample) float64      { return s.P99 / s.P50 }
 func cpuMicros(s *sample) float64 { return float64(s.cpu.Nanoseconds()) / 1e3 }
-func ratio(a, b []float64) []float64 {
-	if len(a) != len(b) {
-		return nil
-	}
-	all := make([]float64, len(a))
-	for i := range a {
-		all[i] = a[i] / b[i]
-	}
-	return all
-}
-
-// spread returns a median and quartiles as text, or a dash if there are no values.
-func spread(values []float64) string {
-	if len(values) == 0 {
-		return "–"
-	}
-	return measurement.SpreadOf(values).String()
-}
-
-func verdict(values []float64, met bool) string {
-	switch {
-	case len(values) == 0:
-		return "not measured: operations failed"
-	case met:
-		return "met"
-	}
-	return "**missed**"
-}
 
 func (r *results) writeTargets(text *strings.Builder) {
 	fmt.Fprintf(text, "## Targets\n\nOn this machine the client shares the processors with each server. The processor time of the servers alone is what counts where there are more processors, or where the client is "+
@@ -135,19 +99,19 @@ func (r *results) writeTargets(text *strings.Builder) {
 			node := place{nodeServer, target.measured, n}
 			for _, server := range servers[1:] {
 				at := place{server.name, target.measured, n}
-				values := ratio(r.values(at, perSecond), r.values(node, perSecond))
-				fmt.Fprintf(text, "| %s, %s, %s over %s: times as many a second | ≥ %g | %s | %s | %s |\n", target.measured, counted(n), server.name, nodeServer,
-					target.wanted, spread(values), spread(ratio(r.values(node, cpuMicros), r.values(at, cpuMicros))), verdict(values, measurement.Median(values) >= target.wanted))
+				values := measurement.Ratios(r.values(at, perSecond), r.values(node, perSecond))
+				fmt.Fprintf(text, "| %s, %s, %s over %s: times as many a second | ≥ %g | %s | %s | %s |\n", target.measured, measurement.Count(n, "connection"), server.name, nodeServer,
+					target.wanted, measurement.Text(values), measurement.Text(measurement.Ratios(r.values(node, cpuMicros), r.values(at, cpuMicros))), measurement.Verdict(values, measurement.Median(values) >= target.wanted))
 			}
 		}
 	}
 	for _, server := range servers[1:] {
 		values := r.values(place{server.name, "request", 100}, tail)
-		fmt.Fprintf(text, "| request, 100 connections, %s: p99 over p50 | ≤ 10 | %s | – | %s |\n", server.name, spread(values), verdict(values, measurement.Median(values) <= 10))
+		fmt.Fprintf(text, "| request, 100 connections, %s: p99 over p50 | ≤ 10 | %s | – | %s |\n", server.name, measurement.Text(values), measurement.Verdict(values, measurement.Median(values) <= 10))
 	}
 	f := r.filled
 	fmt.Fprintf(text, "| sessions in one broker with %s | ≥ 100,000 | %d, %d failed | – | %s |\n\n", memoryLimit, f.sessions, f.failed,
-		verdict([]float64{1}, f.failed == 0 && f.sessions >= 100_000))
+		measurement.Verdict([]float64{1}, f.failed == 0 && f.sessions >= 100_000))
 	text.WriteString(whereTheTimeGoes)
 	r.writeCeiling(text)
 }
@@ -200,9 +164,9 @@ func (r *results) writeTable(text *strings.Builder, measured string) {
 			for _, s := range r.found[at] {
 				done += s.Done
 			}
-			fmt.Fprintf(text, "| %s | %d | %s | %s | %s | %s | %s | %s | %d | %d |\n", server.name, n, rate(r.values(at, perSecond)), spread(r.values(at, p50)),
-				spread(r.values(at, p99)), spread(r.values(at, tail)), rate(r.values(at, cpuMicros)),
-				spread(ratio(r.values(place{nodeServer, measured, n}, cpuMicros), r.values(at, cpuMicros))), done, r.failed(at))
+			fmt.Fprintf(text, "| %s | %d | %s | %s | %s | %s | %s | %s | %d | %d |\n", server.name, n, measurement.WholeText(r.values(at, perSecond)), measurement.Text(r.values(at, p50)),
+				measurement.Text(r.values(at, p99)), measurement.Text(r.values(at, tail)), measurement.WholeText(r.values(at, cpuMicros)),
+				measurement.Text(measurement.Ratios(r.values(place{nodeServer, measured, n}, cpuMicros), r.values(at, cpuMicros))), done, r.failed(at))
 		}
 	}
 	text.WriteString("\n")
@@ -210,27 +174,11 @@ func (r *results) writeTable(text *strings.Builder, measured string) {
 		for _, n := range connections {
 			for _, s := range r.found[place{server.name, measured, n}] {
 				if s.Failed > 0 {
-					fmt.Fprintf(text, "%s, %s: %d failed, for example: %s\n\n", server.name, counted(n), s.Failed, s.Error)
+					fmt.Fprintf(text, "%s, %s: %d failed, for example: %s\n\n", server.name, measurement.Count(n, "connection"), s.Failed, s.Error)
 				}
 			}
 		}
 	}
-}
-
-func counted(connections int) string {
-	if connections == 1 {
-		return "1 connection"
-	}
-	return fmt.Sprintf("%d connections", connections)
-}
-
-// rate returns whole numbers.
-func rate(values []float64) string {
-	if len(values) == 0 {
-		return "–"
-	}
-	s := measurement.SpreadOf(values)
-	return fmt.Sprintf("%.0f (%.0f–%.0f)", s.Median, s.Low, s.High)
 }
 
 func (r *results) writeFilled(text *strings.Builder) {

@@ -6,11 +6,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/test/measurement"
 )
 
 // measured returns results of two rounds: each other server is five times as fast as the first one.
 func measured() *results {
-	r := &results{options: options{rounds: 2}, found: map[place][]sample{}, filled: &filled{sessions: 100_000, before: 10 << 20, after: 110 << 20}}
+	r := &results{options: options{Rounds: measurement.Rounds{Rounds: 2}}, found: map[place][]sample{}, filled: &filled{sessions: 100_000, before: 10 << 20, after: 110 << 20}}
 	for i, server := range servers {
 		for _, what := range measurements {
 			for _, n := range connections {
@@ -49,7 +51,7 @@ func TestTheReportHasNoFiguresWhereOperationsFailed(t *testing.T) {
 	r.found[place{nodeServer, "init", 10}][1] = sample{PerSecond: 1, Done: 1, Failed: 3, Error: "away"}
 	text := r.document()
 	for _, want := range []string{
-		"| init, 10 connections, socket over Node.js and Redis: times as many a second | ≥ 5 | – | – | not measured: operations failed |",
+		"| init, 10 connections, socket over Node.js and Redis: times as many a second | ≥ 5 | – | – | not measured: calls failed |",
 		"| Node.js and Redis | 10 | – | – | – | – | – | – | 101 | 3 |",
 		"Node.js and Redis, 10 connections: 3 failed, for example: away",
 	} {

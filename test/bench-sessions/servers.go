@@ -19,6 +19,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/test/program"
 )
 
 // startTime is how long a server may take to start.
@@ -102,25 +104,6 @@ func (r *running) processorTime() (time.Duration, error) {
 	return sum, nil
 }
 
-// await waits until a server answers at an address.
-func await(ctx context.Context, network, address string) error {
-	ctx, cancel := context.WithTimeout(ctx, startTime)
-	defer cancel()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
-		if err == nil {
-			return conn.Close()
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return fmt.Errorf("no server at %s after %s: %w", address, startTime, err)
-		}
-	}
-}
-
 func startNode(ctx context.Context, p *programs) (_ *running, err error) {
 	r, err := newRunning()
 	if err != nil {
@@ -132,7 +115,7 @@ func startNode(ctx context.Context, p *programs) (_ *running, err error) {
 		"--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no"); err != nil {
 		return nil, err
 	}
-	if err := await(ctx, "unix", socket); err != nil {
+	if err := program.AwaitServer(ctx, "unix", socket); err != nil {
 		return nil, err
 	}
 	reader, writer, err := os.Pipe()
@@ -172,7 +155,7 @@ func (r *running) startBroker(ctx context.Context, p *programs, arguments ...str
 	if err := r.start(ctx, nil, r.folder, nil, p.broker, arguments...); err != nil {
 		return "", err
 	}
-	return socket, await(ctx, "unix", socket)
+	return socket, program.AwaitServer(ctx, "unix", socket)
 }
 
 func startSocket(ctx context.Context, p *programs) (_ *running, err error) {
@@ -208,7 +191,7 @@ func startGateway(ctx context.Context, p *programs) (_ *running, err error) {
 		return nil, err
 	}
 	r.target = []string{"--url", "http://" + address}
-	return r, await(ctx, "tcp", address)
+	return r, program.AwaitServer(ctx, "tcp", address)
 }
 
 // freePort returns a port that nobody uses now.

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/crypto-broker/crypto-broker-operator/test/controlgroup"
+	"github.com/crypto-broker/crypto-broker-operator/test/program"
 )
 
 // programs are the built servers, and a folder for their files.
@@ -61,7 +62,7 @@ func canGroup() bool {
 		err = g.Remove()
 	}
 	if err != nil {
-		progress("servers have no control groups: %v", err)
+		program.Progress("servers have no control groups: %v", err)
 	}
 	return err == nil
 }

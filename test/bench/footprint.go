@@ -7,6 +7,8 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/test/program"
 )
 
 const (
@@ -93,7 +95,7 @@ func measureFootprints(ctx context.Context, o options, p *programs) ([]footprint
 		if err != nil {
 			return nil, err
 		}
-		progress("%s: start %s, idle %s, %d busy connections %s, many small calls %s, and with a limit %s",
+		program.Progress("%s: start %s, idle %s, %d busy connections %s, many small calls %s, and with a limit %s",
 			s.way, f.startsText(), rangeOf(f.Idle), busyConnections, f.Busy, f.Crowded, f.Bounded)
 		all = append(all, f)
 	}
@@ -174,7 +176,7 @@ func (p *process) under(ctx context.Context, load func(context.Context, *process
 		return b, p.buried()
 	}
 	if t.err != nil {
-		progress("%s: a call failed: %v", p.name, t.err)
+		program.Progress("%s: a call failed: %v", p.name, t.err)
 	}
 	memory, err := p.memory("VmHWM")
 	if err != nil {

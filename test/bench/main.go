@@ -11,7 +11,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -20,6 +19,7 @@ import (
 	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/test/measurement"
+	"github.com/crypto-broker/crypto-broker-operator/test/program"
 )
 
 // cryptographicModule is the version of the Go Cryptographic Module in images.
@@ -44,24 +44,8 @@ type options struct {
 	before  string        // path of an earlier broker to measure as well, if any
 }
 
-func main() {
-	o, err := readOptions(os.Args[1:])
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(2)
-	}
-	// No server may be left behind, whatever signal ends this program.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
-	err = run(ctx, o)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
-}
+// No server may be left behind, also if nobody reads the output any more.
+func main() { program.Main("bench", readOptions, run, syscall.SIGPIPE) }
 
 func readOptions(args []string) (options, error) {
 	var o options
@@ -160,7 +144,7 @@ func run(ctx context.Context, o options) (err error) {
 		return fmt.Errorf("this program has the cryptographic module %s, expected %[2]s as the broker's images have it: use make bench, or build it with GOFIPS140=%[2]s",
 			fips140.Version(), cryptographicModule)
 	}
-	progress("building the broker and the bare server")
+	program.Progress("building the broker and the bare server")
 	p, err := build(ctx, o)
 	if err != nil {
 		return err
@@ -189,9 +173,4 @@ func run(ctx context.Context, o options) (err error) {
 		}
 	}
 	return results.failed()
-}
-
-// progress writes to standard error what is being done.
-func progress(format string, args ...any) {
-	fmt.Fprintf(os.Stderr, "%s "+format+"\n", append([]any{time.Now().Format("15:04:05")}, args...)...)
 }

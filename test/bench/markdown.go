@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/test/measurement"
 )
 
 // markdown renders the results.
@@ -36,9 +38,9 @@ func (r *results) errorsText() string {
 		}
 	}
 	if errors == 0 {
-		return thousands(float64(calls)) + " calls, none failed"
+		return measurement.Thousands(calls) + " calls, none failed"
 	}
-	return fmt.Sprintf("%s calls, %d failed", thousands(float64(calls)), errors)
+	return fmt.Sprintf("%s calls, %d failed", measurement.Thousands(calls), errors)
 }
 
 // writeTargets writes a row for each target, load and way, with all numbers of
@@ -50,7 +52,7 @@ func (r *results) writeTargets(d *strings.Builder) {
 	}
 	var columns []string
 	for _, callers := range r.options.callers {
-		columns = append(columns, plural(callers))
+		columns = append(columns, measurement.Count(callers, "caller"))
 	}
 	fmt.Fprintf(d, "Ratios are medians of the ratios of each round, with the quartiles in brackets. Rows of the bound have its own ratio: "+
 		"for small calls it is the best way over a socket that we know.\n\n| target | load | way | wanted | %s |\n|---|---|---|---|%s\n", strings.Join(columns, " | "), strings.Repeat("---|", len(columns)))
@@ -137,13 +139,6 @@ func dashed(cells ...string) []string {
 	return cells
 }
 
-func plural(callers int) string {
-	if callers == 1 {
-		return "1 caller"
-	}
-	return fmt.Sprintf("%d callers", callers)
-}
-
 func microseconds(d time.Duration) string {
 	us := float64(d.Nanoseconds()) / 1e3
 	switch {
@@ -159,15 +154,4 @@ func microseconds(d time.Duration) string {
 
 func milliseconds(d time.Duration) string {
 	return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1e3)
-}
-
-func mebibytes(bytes int64) string { return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20)) }
-
-// thousands writes a number with separators.
-func thousands(value float64) string {
-	text := fmt.Sprintf("%.0f", value)
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
 }

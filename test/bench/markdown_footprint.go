@@ -16,9 +16,9 @@ func (r *results) writeFootprints(d *strings.Builder) {
 	if len(r.footprints) == 0 {
 		return
 	}
-	limit := "in a control group of " + mebibytes(podMemory)
+	limit := "in a control group of " + measurement.Mebibytes(podMemory)
 	if !r.grouped {
-		limit = "and a limit of " + mebibytes(podMemory) + " that the broker only is told of"
+		limit = "and a limit of " + measurement.Mebibytes(podMemory) + " that the broker only is told of"
 	}
 	broker := r.footprints[0]
 	rows := []struct {
@@ -35,13 +35,13 @@ func (r *results) writeFootprints(d *strings.Builder) {
 		{
 			fmt.Sprintf("resident when idle: least, median and most of %d starts", len(broker.Idle)),
 			func(f footprint) string { return rangeOf(f.Idle) },
-			"most < " + mebibytes(idleTarget), slices.Max(broker.Idle) < idleTarget,
+			"most < " + measurement.Mebibytes(idleTarget), slices.Max(broker.Idle) < idleTarget,
 		},
 		{"of it without the program", func(f footprint) string { return rangeOf(f.Own) }, "", false},
 		{
 			fmt.Sprintf("most resident with %d busy connections", busyConnections),
 			func(f footprint) string { return f.Busy.String() },
-			"< " + mebibytes(busyTarget), broker.Busy.Failed+broker.Busy.Refused == 0 && broker.Busy.Resident < busyTarget,
+			"< " + measurement.Mebibytes(busyTarget), broker.Busy.Failed+broker.Busy.Refused == 0 && broker.Busy.Resident < busyTarget,
 		},
 		{"most resident with many small calls", func(f footprint) string { return f.Crowded.String() }, "", false},
 		{"most with many small calls, " + limit, func(f footprint) string { return f.Bounded.String() }, "", false},
@@ -83,14 +83,14 @@ func (b burden) String() string {
 	case b.Killed:
 		return "killed by the system"
 	case b.Failed > 0:
-		return fmt.Sprintf("%s of %s calls failed", thousands(float64(b.Failed)), thousands(float64(b.Calls)))
+		return fmt.Sprintf("%s of %s calls failed", measurement.Thousands(b.Failed), measurement.Thousands(b.Calls))
 	case b.Peak > 0:
-		text = fmt.Sprintf("%s resident, %s in the group", mebibytes(b.Resident), mebibytes(b.Peak))
+		text = fmt.Sprintf("%s resident, %s in the group", measurement.Mebibytes(b.Resident), measurement.Mebibytes(b.Peak))
 	default:
-		text = mebibytes(b.Resident)
+		text = measurement.Mebibytes(b.Resident)
 	}
 	if b.Refused > 0 {
-		text += fmt.Sprintf("; %s of %s calls refused", thousands(float64(b.Refused)), thousands(float64(b.Calls)))
+		text += fmt.Sprintf("; %s of %s calls refused", measurement.Thousands(b.Refused), measurement.Thousands(b.Calls))
 	}
 	return text
 }
@@ -100,7 +100,7 @@ func rangeOf(values []int64) string {
 	if len(values) == 0 {
 		return "–"
 	}
-	return strings.Join([]string{mebibytes(values[0]), mebibytes(measurement.Median(values)), mebibytes(values[len(values)-1])}, ", ")
+	return strings.Join([]string{measurement.Mebibytes(values[0]), measurement.Mebibytes(measurement.Median(values)), measurement.Mebibytes(values[len(values)-1])}, ", ")
 }
 
 func met(yes bool) string {

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/crypto-broker/crypto-broker-operator/test/bench/operations"
+	"github.com/crypto-broker/crypto-broker-operator/test/program"
 )
 
 // sample is the result of one measurement.
@@ -96,7 +97,7 @@ func (r *results) measureLoad(ctx context.Context, o options, p *programs, l *lo
 				c.samples = append(c.samples, s)
 			}
 		}
-		progress("%s, round %d of %d: %s", label, round+1, o.rounds, summary(o.callers, cells, ways, round))
+		program.Progress("%s, round %d of %d: %s", label, round+1, o.rounds, summary(o.callers, cells, ways, round))
 	}
 	return nil
 }

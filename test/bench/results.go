@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/test/measurement"
+	"github.com/crypto-broker/crypto-broker-operator/test/program"
 )
 
 // results are the results of all measurements.
@@ -44,7 +45,7 @@ func (r *results) failed() error {
 	for _, c := range r.cells {
 		total += c.errors()
 		if c.err != nil {
-			progress("%s, %s, %d callers: %v", c.load, c.way, c.callers, c.err)
+			program.Progress("%s, %s, %d callers: %v", c.load, c.way, c.callers, c.err)
 		}
 	}
 	if total > 0 {
@@ -76,12 +77,12 @@ func (r *results) rowOf(c *cell) row {
 	}
 	w.P50 = microseconds(measurement.Median(each(c.samples, func(s sample) time.Duration { return s.P50 })))
 	w.P99 = microseconds(measurement.Median(each(c.samples, func(s sample) time.Duration { return s.P99 })))
-	w.PerSecond = thousands(measurement.Median(each(c.samples, perSecond)))
+	w.PerSecond = measurement.Thousands(measurement.Median(each(c.samples, perSecond)))
 	w.OfBound, w.OfFloor, w.OfInside = r.ratioTo(multiplexed, c), r.ratioTo(floor, c), r.ratioTo(inProcess, c)
 	w.CPU = microseconds(measurement.Median(each(c.samples, func(s sample) time.Duration { return s.CPU })))
 	if c.way != inProcess {
 		w.Allocs = fmt.Sprintf("%.0f", measurement.Median(each(c.samples, func(s sample) float64 { return s.Allocations })))
-		w.Memory = mebibytes(measurement.Median(each(c.samples, func(s sample) int64 { return s.Resident })))
+		w.Memory = measurement.Mebibytes(measurement.Median(each(c.samples, func(s sample) int64 { return s.Resident })))
 	}
 	return w
 }

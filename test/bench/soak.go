@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/test/bench/operations"
+	"github.com/crypto-broker/crypto-broker-operator/test/measurement"
+	"github.com/crypto-broker/crypto-broker-operator/test/program"
 )
 
 // holdings are the resources that a broker holds.
@@ -23,10 +25,10 @@ type holdings struct {
 func (h holdings) String() string {
 	live := "nothing collected yet"
 	if h.live > 0 {
-		live = mebibytes(h.live) + " live"
+		live = measurement.Mebibytes(h.live) + " live"
 	}
 	return fmt.Sprintf("%s resident (%s without the program), %s, %d goroutines, %d descriptors",
-		mebibytes(h.resident), mebibytes(h.own), live, h.goroutines, h.descriptors)
+		measurement.Mebibytes(h.resident), measurement.Mebibytes(h.own), live, h.goroutines, h.descriptors)
 }
 
 func hold(ctx context.Context, p *process) (h holdings, err error) {
@@ -101,7 +103,7 @@ func soak(ctx context.Context, o options, p *programs) (err error) {
 		made, err := w.calls(ctx, callers, times(each))
 		calls, failed = calls+len(made.took), failed+made.errors
 		if made.err != nil {
-			progress("%s: %v", w.name, made.err)
+			program.Progress("%s: %v", w.name, made.err)
 		}
 		return err
 	}
@@ -131,7 +133,7 @@ func soak(ctx context.Context, o options, p *programs) (err error) {
 	if err != nil {
 		return err
 	}
-	progress("before: %s", fresh)
+	program.Progress("before: %s", fresh)
 	if err := turn(); err != nil {
 		return err
 	}
@@ -139,7 +141,7 @@ func soak(ctx context.Context, o options, p *programs) (err error) {
 	if err != nil {
 		return err
 	}
-	progress("after the first turn: %s", first)
+	program.Progress("after the first turn: %s", first)
 	began := time.Now()
 	var own, live []int64
 	for time.Since(began) < o.soak || len(own) < soakTurns {
@@ -151,7 +153,7 @@ func soak(ctx context.Context, o options, p *programs) (err error) {
 			return err
 		}
 		own, live = append(own, now.own), append(live, now.live)
-		progress("%s, %d calls, %d errors: %s", time.Since(began).Round(time.Second), calls, failed, now)
+		program.Progress("%s, %d calls, %d errors: %s", time.Since(began).Round(time.Second), calls, failed, now)
 	}
 	last, err := settled(ctx, broker, first)
 	if err != nil {
@@ -187,7 +189,7 @@ func halvesOf(turns []int64) halves {
 func (h halves) grew(allowed int64) bool { return h.late > h.early+allowed }
 
 func (h halves) String() string {
-	return fmt.Sprintf("at most %s after a turn of the first half, at least %s after one of the second", mebibytes(h.early), mebibytes(h.late))
+	return fmt.Sprintf("at most %s after a turn of the first half, at least %s after one of the second", measurement.Mebibytes(h.early), measurement.Mebibytes(h.late))
 }
 
 // collected makes small calls until Go's collector has run soakCollections times in the

@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/test/measurement"
 )
 
 // document renders the results as docs/reports/conformance.md.
@@ -29,7 +31,7 @@ is what the command wrote:
 
 | vectors | version | what of them |
 |---|---|---|
-`, thousands(total.ran), r.took.Round(time.Second), thousands(total.passed), thousands(total.exempted), thousands(sumOf(r.reasons(refusedOf))), r.failures(), machine, now.UTC().Format("2 January 2006"), r.broker)
+`, measurement.Thousands(total.ran), r.took.Round(time.Second), measurement.Thousands(total.passed), measurement.Thousands(total.exempted), measurement.Thousands(sumOf(r.reasons(refusedOf))), r.failures(), machine, now.UTC().Format("2 January 2006"), r.broker)
 	for _, s := range r.plan.sources {
 		fmt.Fprintf(&d, "| %s | %s | %s |\n", s.name, s.version, s.about)
 	}
@@ -95,17 +97,5 @@ func writeReasons(d *bytes.Buffer, reasons map[string]int) {
 func writeByRow(d *bytes.Buffer, reasons []reasonOf) {
 	for _, r := range reasons {
 		fmt.Fprintf(d, "| %s | %s | %s | %d | %s |\n", r.operation, r.algorithm, r.source, r.vectors, r.reason)
-	}
-}
-
-// thousands writes a number of up to nine digits with commas between thousands.
-func thousands(n int) string {
-	switch {
-	case n >= 1_000_000:
-		return fmt.Sprintf("%d,%03d,%03d", n/1_000_000, n/1000%1000, n%1000)
-	case n >= 1000:
-		return fmt.Sprintf("%d,%03d", n/1000, n%1000)
-	default:
-		return fmt.Sprint(n)
 	}
 }

@@ -8,10 +8,12 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/test/measurement"
+	"github.com/crypto-broker/crypto-broker-operator/test/program"
 )
 
 // options are the settings of the command line.
@@ -22,29 +24,27 @@ type options struct {
 	report string // file to write, if any
 }
 
-func main() {
+// No broker may be left behind, also if nobody reads the output any more.
+func main() { program.Main("conformance", readOptions, run, syscall.SIGPIPE) }
+
+func readOptions(args []string) (options, error) {
 	var o options
-	flag.BoolVar(&o.quick, "quick", false, "run a part that takes less than a minute: every vector of the smaller sets, some of the larger ones")
-	flag.StringVar(&o.root, "root", filepath.Join("..", ".."), "root `folder` of the repository")
-	flag.StringVar(&o.cache, "cache", "", "`folder` for downloads (default: conformance in $CRYPTO_BROKER_CACHE, or in .cache of the repository)")
-	flag.StringVar(&o.report, "report", "", "`file` to write the results to, in Markdown")
-	flag.Usage = func() {
-		fmt.Fprint(flag.CommandLine.Output(), "Sends published test vectors through the socket of a broker, and exits with 1 where an answer is wrong.\n\nFlags:\n")
-		flag.PrintDefaults()
+	set := flag.NewFlagSet("conformance", flag.ContinueOnError)
+	set.BoolVar(&o.quick, "quick", false, "run a part that takes less than a minute: every vector of the smaller sets, some of the larger ones")
+	set.StringVar(&o.root, "root", filepath.Join("..", ".."), "root `folder` of the repository")
+	set.StringVar(&o.cache, "cache", "", "`folder` for downloads (default: conformance in $CRYPTO_BROKER_CACHE, or in .cache of the repository)")
+	set.StringVar(&o.report, "report", "", "`file` to write the results to, in Markdown")
+	set.Usage = func() {
+		fmt.Fprint(set.Output(), "Sends published test vectors through the socket of a broker, and exits with 1 where an answer is wrong.\n\nFlags:\n")
+		set.PrintDefaults()
 	}
-	flag.Parse()
-	if flag.NArg() > 0 {
-		fmt.Fprintf(os.Stderr, "conformance: found the argument %q, expected flags only\n", flag.Arg(0))
-		os.Exit(2)
+	if err := set.Parse(args); err != nil {
+		return o, err
 	}
-	// No broker may be left behind, whatever signal ends this program.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
-	err := run(ctx, o)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "conformance:", err)
-		os.Exit(1)
+	if set.NArg() > 0 {
+		return o, fmt.Errorf("found the argument %q, expected flags only", set.Arg(0))
 	}
+	return o, nil
 }
 
 // errFailed means that vectors failed, which the results name.
@@ -59,11 +59,11 @@ func run(ctx context.Context, o options) (err error) {
 		}
 	}
 	plan := newPlan(o.quick)
-	progress("reading the vectors")
+	program.Progress("reading the vectors")
 	if err := plan.addVectors(ctx, o); err != nil {
 		return err
 	}
-	progress("building the broker")
+	program.Progress("building the broker")
 	b, err := startBroker(ctx, o.root, plan.profiles)
 	if err != nil {
 		return err
@@ -82,7 +82,7 @@ func run(ctx context.Context, o options) (err error) {
 	results.broker = b.version
 	results.print(os.Stdout)
 	if o.report != "" {
-		if err := os.WriteFile(o.report, results.document(time.Now(), machine()), 0o644); err != nil {
+		if err := os.WriteFile(o.report, results.document(time.Now(), measurement.Machine()+", load "+measurement.Load()), 0o644); err != nil {
 			return fmt.Errorf("write the results: %w", err)
 		}
 	}
@@ -90,9 +90,4 @@ func run(ctx context.Context, o options) (err error) {
 		return errFailed
 	}
 	return nil
-}
-
-// progress writes what is being done, because all vectors take a while.
-func progress(format string, args ...any) {
-	fmt.Fprintf(os.Stderr, "conformance: "+format+"\n", args...)
 }

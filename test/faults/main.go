@@ -13,16 +13,14 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
-	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/crypto-broker/crypto-broker-operator/test/program"
 )
 
 // options are the settings of the command line.
@@ -32,15 +30,7 @@ type options struct {
 	keep   bool     // the cluster
 }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	err := run(ctx, os.Args[1:])
-	stop()
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "faults:", err)
-		os.Exit(1)
-	}
-}
+func main() { program.Main("faults", readOptions, run) }
 
 func readOptions(args []string) (options, error) {
 	var o options
@@ -66,11 +56,7 @@ func readOptions(args []string) (options, error) {
 	return o, nil
 }
 
-func run(ctx context.Context, args []string) (err error) {
-	o, err := readOptions(args)
-	if err != nil {
-		return err
-	}
+func run(ctx context.Context, o options) (err error) {
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 	s, err := start(ctx, o)
@@ -91,14 +77,8 @@ func run(ctx context.Context, args []string) (err error) {
 		}
 		r.add(one)
 	}
-	if o.report == "" {
-		fmt.Print(r.markdown())
-	} else if err := os.WriteFile(o.report, []byte(r.markdown()), 0o644); err != nil {
+	if err := program.Write(o.report, r.markdown()); err != nil {
 		return err
 	}
 	return r.failed()
-}
-
-func progress(format string, args ...any) {
-	fmt.Fprintf(os.Stderr, "%s "+format+"\n", append([]any{time.Now().Format("15:04:05")}, args...)...)
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
+	"github.com/crypto-broker/crypto-broker-operator/test/program"
 	"github.com/crypto-broker/crypto-broker-operator/test/workload"
 )
 
@@ -79,7 +80,7 @@ func start(ctx context.Context, o options) (*suite, error) {
 	if s.Cluster, err = connect(local, *images); err != nil {
 		return s, err
 	}
-	progress("starting %d pods with an application that calls its broker", applications)
+	program.Progress("starting %d pods with an application that calls its broker", applications)
 	return s, s.deploy(ctx)
 }
 
@@ -101,7 +102,7 @@ func connect(local *environment.Cluster, images environment.Images) (*workload.C
 // stop removes the cluster, also if the context has ended.
 func (s *suite) stop(ctx context.Context) error {
 	if s.keep {
-		progress("the cluster stays: export KUBECONFIG=%s", s.Kubeconfig)
+		program.Progress("the cluster stays: export KUBECONFIG=%s", s.Kubeconfig)
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
@@ -157,7 +158,7 @@ func eventually(ctx context.Context, within time.Duration, what string, check fu
 			return fmt.Errorf("waited %.0f s in vain until %s: %w", time.Since(began).Seconds(), what, err)
 		}
 		if time.Since(said) > 5*time.Second {
-			progress("  waiting until %s: %v", what, err)
+			program.Progress("  waiting until %s: %v", what, err)
 			said = time.Now()
 		}
 		if err := pause(ctx, 100*time.Millisecond); err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/test/app/stats"
+	"github.com/crypto-broker/crypto-broker-operator/test/program"
 	"github.com/crypto-broker/crypto-broker-operator/test/workload"
 )
 
@@ -63,7 +64,7 @@ type write struct {
 
 // try makes a fault and waits until everything is right again.
 func (s *suite) try(ctx context.Context, f *fault) (*result, error) {
-	progress("%s: %s", f.name, f.title)
+	program.Progress("%s: %s", f.name, f.title)
 	t := &trial{suite: s, algorithm: s.nextAlgorithm()}
 	if err := eventually(ctx, 2*time.Minute, "the cluster is right before the fault", t.prepare); err != nil {
 		return nil, err
@@ -80,7 +81,7 @@ func (s *suite) try(ctx context.Context, f *fault) (*result, error) {
 	err = errors.Join(err, t.mend(ctx)) // whatever is left
 	r := &result{fault: f, lasted: t.ended.Sub(t.began)}
 	if err == nil {
-		progress("  the fault is over after %.1f s", r.lasted.Seconds())
+		program.Progress("  the fault is over after %.1f s", r.lasted.Seconds())
 		err = t.await(ctx, r)
 	}
 	stop()
@@ -161,7 +162,7 @@ func (t *trial) over() { t.ended = time.Now() }
 
 func (t *trial) note(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
-	progress("  %s", text)
+	program.Progress("  %s", text)
 	t.notes = append(t.notes, text)
 }
 
