@@ -162,8 +162,10 @@ class Tries:
         self._call = call
         self._began = time.monotonic()
         self._budget = settings.retry_budget
-        bounds = [t for t in (settings.timeout, call.timeout) if t is not None]
-        self.deadline = self._began + min(bounds) if bounds else None
+        timeout = settings.timeout
+        if timeout is None or (call.timeout is not None and call.timeout < timeout):
+            timeout = call.timeout
+        self.deadline = None if timeout is None else self._began + timeout
         self._count = 0
         self.last: CryptoBrokerError | None = None
 

@@ -72,7 +72,7 @@ class Client:
         self._settings = settings_of(socket, profile, timeout, retry_budget, exchange, trace_context, on_deprecation)
         self._calls = Calls(self._settings)
         self._lock = threading.Lock()
-        self._ended = threading.Condition(self._lock)  # notified when a call ends
+        self._ended = threading.Condition(self._lock)  # notified when the last call ends that close waits for
         self._active = 0  # how many calls have begun and not ended
         self._closed = False
         self._stop = threading.Event()  # set when close stops waiting for calls
@@ -257,7 +257,7 @@ class Client:
 
     def _leave(self) -> None:
         """Counts a call that has ended."""
-        with self._ended:
+        with self._lock:
             self._active -= 1
-            if self._active == 0:
+            if self._closed and self._active == 0:
                 self._ended.notify_all()
