@@ -4,28 +4,34 @@ package cryptobroker_test
 
 import (
 	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
-	"strings"
 	"testing"
 )
 
-func TestTheCodeOfTheReadmeIsThatOfTheExamples(t *testing.T) {
+func TestTheProgramsOfTheReadmeRunAsTheyAre(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	examples, err := os.ReadFile("example_test.go")
-	if err != nil {
-		t.Fatal(err)
+	outputs := []string{
+		"sha-256 ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad\n",
+		"4711 boxes\nFAILED_PRECONDITION SignData Orders\n",
 	}
-	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(readme), -1)
-	if len(blocks) == 0 {
-		t.Error("found no code: is the pattern still right?")
+	programs := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllSubmatch(readme, -1)
+	if len(programs) != len(outputs) {
+		t.Fatalf("found %d programs, expected %d", len(programs), len(outputs))
 	}
-	for _, block := range blocks {
-		indented := "\t" + strings.ReplaceAll(strings.TrimSuffix(block[1], "\n"), "\n", "\n\t") + "\n"
-		if !strings.Contains(string(examples), indented) {
-			t.Errorf("no example has the code\n%s", block[1])
+	for i, program := range programs {
+		file := filepath.Join(t.TempDir(), "main.go")
+		if err := os.WriteFile(file, program[1], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		// The module of this folder is the one that the program imports. The socket is that of the examples.
+		output, err := exec.CommandContext(t.Context(), "go", "run", file).CombinedOutput()
+		if err != nil || string(output) != outputs[i] {
+			t.Errorf("the program printed %q and ended with %v, expected %q:\n%s", output, err, outputs[i], program[1])
 		}
 	}
 }
