@@ -163,7 +163,7 @@ test-clients: ## Run released clients of the protocol against the broker (Linux,
 	go test -tags clients -count=1 ./test/clients/... ./broker/session
 
 .PHONY: test-contract
-test-contract: ## Put the cases of test/contract to a broker by every client in this repository, by a released one, and by every version of the wire, and kill it each second (Linux, root, Node.js, Python, a JDK, Rust, OpenSSL; 2 minutes).
+test-contract: ## Put the cases of test/contract to the broker, and to the broker of each supported release, by every client in this repository, by a released one, and by every version of the wire, and kill it each second (Linux, root, Node.js, Python, a JDK, Rust, OpenSSL; 2 minutes).
 	cd test/contract && go test -vet=off -count=1 .
 
 .PHONY: test-client-js
@@ -195,8 +195,12 @@ generate-rust: ## Make the messages of the Rust client again from the .proto fil
 	hack/generate/rust
 
 .PHONY: contract-table
-contract-table: ## Write the table of clients and operations in docs/compatibility.md (as test-contract).
-	cd test/contract && go test -vet=off -count=1 -run '^TestEveryClientKeepsTheContract' . -update
+contract-table: ## Write the tables of clients, operations and versions in docs/compatibility.md, also from the clients of each supported release (as test-contract, and builds those clients: 5 minutes).
+	cd test/contract && go test -vet=off -tags releasedclients -count=1 -timeout 30m -run '^(TestEveryClientKeepsTheContract|TestTheClientsOfReleasesKeepTheirContract)$$' . -update
+
+.PHONY: test-released-clients
+test-released-clients: ## Put the cases of each supported release to the broker by the clients of that release (as test-contract; 3 minutes; not part of "make test").
+	cd test/contract && go test -vet=off -tags releasedclients -count=1 -timeout 30m -run '^TestTheClientsOfReleasesKeepTheirContract$$' .
 
 # The parts of a release that test-release builds twice; "programs,images,chart,plugin,clients" for all, which takes half an hour.
 PARTS ?= chart,clients
@@ -310,12 +314,12 @@ test-cluster: ## Test the cluster tooling itself: up, up again, killed half-way,
 test-e2e: ## Run the end-to-end tests on a real cluster of their own (Linux, root; the examples need Node.js, Python, a JDK, Maven and Rust).
 	go test -tags e2e -count=1 -timeout 45m -parallel 4 -v ./test/e2e/...
 
-# The version from which "make test-upgrade" upgrades: the newest release before the commit.
-FROM ?= $$(git describe --tags --abbrev=0 --match 'v[0-9]*' HEAD^)
+# The version from which "make test-upgrade" upgrades: the newest one of hack/release/versions.
+FROM ?= released
 
 .PHONY: test-upgrade
-test-upgrade: ## Build the chart and the images of the release before, install them on a real cluster, and upgrade while pods call (5 minutes; not part of "make test", which upgrades from the commit before). FROM=COMMIT for another version.
-	from=$(FROM) || { echo "there is no release before this commit; FROM=COMMIT names another version" >&2; exit 1; }; UPGRADE_FROM="$$from" go test -tags e2e -count=1 -timeout 30m -v -run '^TestTheChartIsUpgraded' ./test/e2e
+test-upgrade: ## Build the chart and the images of the newest release as it has them, install them on a real cluster, and upgrade while pods call (5 minutes; not part of "make test", which upgrades from the commit before). FROM=COMMIT for another version.
+	UPGRADE_FROM="$(FROM)" go test -tags e2e -count=1 -timeout 30m -v -run '^TestTheChartIsUpgraded' ./test/e2e
 
 .PHONY: test-alerts-firing
 test-alerts-firing: ## Have the reason of each alert happen on a real cluster, and see it in a real Prometheus and a real Alertmanager (Debian's, by apt-get; 5 minutes; not part of "make test").

@@ -10,11 +10,9 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	_ "embed"
 	"encoding/base64"
 	"encoding/pem"
 	"errors"
-	"fmt"
 	"math/big"
 	"os"
 	"os/exec"
@@ -26,32 +24,27 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// binary is the broker, built from the same checkout.
-var binary string
+// own is the version that is checked out.
+var own version
 
-// buildBroker builds the broker and returns what removes it.
-func buildBroker() (remove func(), err error) {
+// buildOwn builds the broker of this checkout and returns what removes it.
+func buildOwn() (remove func(), err error) {
 	dir, err := os.MkdirTemp("", "contract")
 	if err != nil {
 		return nil, err
 	}
 	remove = func() { _ = os.RemoveAll(dir) }
-	binary = filepath.Join(dir, "broker")
-	build := exec.CommandContext(context.Background(), "go", "build", "-o", binary, "./cmd/broker")
-	build.Dir = filepath.Join("..", "..")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if output, err := build.CombinedOutput(); err != nil {
+	own, err = readVersion(ownVersion, repository)
+	own.binary = filepath.Join(dir, "broker")
+	if err = errors.Join(err, buildBroker(context.Background(), repository, own.binary)); err != nil {
 		remove()
-		return nil, fmt.Errorf("go build: %w\n%s", err, output)
 	}
-	return remove, nil
+	return remove, err
 }
-
-//go:embed profiles.yaml
-var profiles []byte
 
 // broker is a running broker.
 type broker struct {
+	version        version
 	folder, socket string
 	cmd            *exec.Cmd
 	log            bytes.Buffer
@@ -60,7 +53,7 @@ type broker struct {
 }
 
 // startBroker starts a broker until the test ends, and waits until it serves.
-func startBroker(t *testing.T) *broker {
+func startBroker(t *testing.T, v version) *broker {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "contract") // a path that is short enough for a socket
 	if err != nil {
@@ -73,7 +66,7 @@ func startBroker(t *testing.T) *broker {
 	})
 	envelopes, sessions := newKey(t), newKey(t)
 	files := map[string][]byte{
-		"profiles/Profiles.yaml": profiles,
+		"profiles/Profiles.yaml": v.profiles,
 		"keys/orders.bin":        bytes.Repeat([]byte("k"), 32),
 		"keys/archive.bin":       bytes.Repeat([]byte("a"), 32),
 		"keys/letters.key":       privatePEM(t, newKey(t)),
@@ -86,7 +79,7 @@ func startBroker(t *testing.T) *broker {
 			t.Fatal(err)
 		}
 	}
-	b := &broker{folder: dir, socket: filepath.Join(dir, "s", "crypto-broker-server.sock"), values: values(t)}
+	b := &broker{version: v, folder: dir, socket: filepath.Join(dir, "s", "crypto-broker-server.sock"), values: values(t)}
 	b.values["envelopes_public"] = base64.StdEncoding.EncodeToString(publicDER(t, envelopes))
 	b.values["session_public"] = sessions.Public()
 	b.start(t)
@@ -102,7 +95,7 @@ func startBroker(t *testing.T) *broker {
 // start starts the process of the broker.
 func (b *broker) start(t *testing.T) {
 	t.Helper()
-	b.cmd = exec.CommandContext(context.Background(), binary, "--profiles-dir", filepath.Join(b.folder, "profiles"),
+	b.cmd = exec.CommandContext(context.Background(), b.version.binary, "--profiles-dir", filepath.Join(b.folder, "profiles"),
 		"--keys-dir", filepath.Join(b.folder, "keys"), "--socket-dir", filepath.Dir(b.socket), "--log-level", "warn")
 	b.cmd.Stdout, b.cmd.Stderr = &b.log, &b.log
 	if err := b.cmd.Start(); err != nil {

@@ -26,14 +26,9 @@ func drivers(t *testing.T) map[string]newDriver {
 	for _, g := range []generation{v0, v1, exchange} {
 		all["the wire "+string(g)] = func(socket string) (driver, error) { return newWire(socket, g) }
 	}
-	programs, err := filepath.Glob("drivers/*/run")
-	if err != nil || len(programs) == 0 {
-		t.Fatalf("no drivers: %v", err)
-	}
-	for _, path := range programs {
-		name := "client " + filepath.Base(filepath.Dir(path))
-		all[name] = func(socket string) (driver, error) { return startProgram("./"+path, socket) }
-		all[name+withoutExchange] = func(socket string) (driver, error) { return startProgram("./"+path, socket, "--unary") }
+	for name, path := range clientPrograms(t, ".") {
+		all[name] = func(socket string) (driver, error) { return startProgram(path, socket) }
+		all[name+withoutExchange] = func(socket string) (driver, error) { return startProgram(path, socket, "--unary") }
 	}
 	released, err := filepath.Glob("released/*/run")
 	if err != nil || len(released) == 0 {
@@ -45,48 +40,56 @@ func drivers(t *testing.T) map[string]newDriver {
 	return all
 }
 
+// clientPrograms returns the programs of the clients of a checkout by their names. folder is its test/contract.
+func clientPrograms(t *testing.T, folder string) map[string]string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(folder, "drivers", "*", "run"))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("found no drivers in %s: %v", folder, err)
+	}
+	programs := map[string]string{}
+	for _, path := range paths {
+		if path, err = filepath.Abs(path); err != nil {
+			t.Fatal(err)
+		}
+		programs["client "+filepath.Base(filepath.Dir(path))] = path
+	}
+	return programs
+}
+
+// TestEveryClientKeepsTheContract does so with the broker of this checkout and with released ones.
 func TestEveryClientKeepsTheContract(t *testing.T) {
-	cases, err := readCases("cases")
-	if err != nil {
-		t.Fatal(err)
+	var names []string
+	found := map[string]matrix{}
+	for _, v := range versions(t) {
+		all := drivers(t)
+		if v.name != ownVersion { // whether a client uses Exchange makes no difference that the broker of this checkout does not show
+			dropWithoutExchange(all)
+		}
+		names = append(names, v.name)
+		found[v.name] = tryCases(t, startBroker(t, v), all)
 	}
-	broker := startBroker(t)
-	found := matrix{}
-	for name, start := range drivers(t) {
-		t.Run(name, func(t *testing.T) {
-			d := open(t, broker.socket, start)
-			for _, c := range cases {
-				if _, isWire := d.(*wire); c.WireOnly && !isWire {
-					continue
-				}
-				missing, err := c.run(broker.values, func(int) driver { return d })
-				if err != nil {
-					t.Errorf("%s: %v", c.Name, err)
-				}
-				found.add(strings.TrimSuffix(name, withoutExchange), c, missing)
-			}
-		})
-	}
-	found.compare(t)
+	operationsSection.compare(t, found[ownVersion].String())
+	brokersSection.compare(t, versionTable(names, found, operationsOf(own.cases)))
+}
+
+// dropWithoutExchange leaves each client once, with Exchange.
+func dropWithoutExchange(all map[string]newDriver) {
+	maps.DeleteFunc(all, func(name string, _ newDriver) bool { return strings.HasSuffix(name, withoutExchange) })
 }
 
 // TestWhatOneClientMakesEveryOtherOneAndOpenSSLRead runs each step of a case by another client.
 func TestWhatOneClientMakesEveryOtherOneAndOpenSSLRead(t *testing.T) {
-	cases, err := readCases("cases")
-	if err != nil {
-		t.Fatal(err)
-	}
-	broker := startBroker(t)
+	broker := startBroker(t, own)
 	all := drivers(t)
-	// A client makes the same with Exchange and without it.
-	maps.DeleteFunc(all, func(name string, _ newDriver) bool { return strings.HasSuffix(name, withoutExchange) })
+	dropWithoutExchange(all) // a client makes the same with Exchange and without it
 	names := slices.Sorted(maps.Keys(all))
 	var opened []driver
 	for _, name := range names {
 		opened = append(opened, open(t, broker.socket, all[name]))
 	}
 	ran := 0
-	for _, c := range cases {
+	for _, c := range own.cases {
 		if c.WireOnly || len(c.Steps) == 1 {
 			continue
 		}
@@ -211,7 +214,7 @@ func open(t *testing.T, socket string, start newDriver) driver {
 
 func TestMain(m *testing.M) {
 	os.Exit(func() int {
-		remove, err := buildBroker()
+		remove, err := buildOwn()
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1

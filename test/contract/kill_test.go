@@ -22,7 +22,7 @@ const (
 // TestNoClientLosesACallWhileTheBrokerIsKilledEachSecond lets all clients call one broker, which is killed and
 // started again meanwhile.
 func TestNoClientLosesACallWhileTheBrokerIsKilledEachSecond(t *testing.T) {
-	b := startBroker(t)
+	b := startBroker(t, own)
 	repository := filepath.Join("..", "..")
 	clients, err := clientload.Clients(repository)
 	if err != nil {

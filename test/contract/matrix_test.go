@@ -6,20 +6,15 @@ import (
 	"flag"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the table in docs/compatibility.md")
+var update = flag.Bool("update", false, "write the tables in docs/compatibility.md")
 
-// The page with the table, and what is around the table.
-const (
-	matrixPage  = "../../docs/compatibility.md"
-	matrixBegin = "<!-- The table is written by \"make contract-table\". -->\n"
-	matrixEnd   = "<!-- End of the table. -->\n"
-)
+// tablePage is the page with the tables.
+const tablePage = "../../docs/compatibility.md"
 
 // matrix has which driver has which operation.
 type matrix map[string]map[string]bool
@@ -64,29 +59,15 @@ func (m matrix) String() string {
 	return b.String()
 }
 
-// compare compares the table of the page with the matrix, or writes it with -update.
-func (m matrix) compare(t *testing.T) {
-	t.Helper()
-	content, err := os.ReadFile(matrixPage)
-	if err != nil {
-		t.Fatal(err)
+// operationsOf returns the operations of cases, sorted.
+func operationsOf(cases []Case) []string {
+	all := map[string]bool{}
+	for _, c := range cases {
+		for _, s := range c.Steps {
+			all[s.Operation] = true
+		}
 	}
-	before, rest, found := strings.Cut(string(content), matrixBegin)
-	table, after, ended := strings.Cut(rest, matrixEnd)
-	if !found || !ended {
-		t.Fatalf("%s: expected %q and %q", matrixPage, matrixBegin, matrixEnd)
-	}
-	want := "\n" + m.String() + "\n"
-	if table == want {
-		return
-	}
-	if !*update {
-		t.Errorf("%s has another table than the one that was found. Run \"make contract-table\". Found:\n%s", matrixPage, m)
-		return
-	}
-	if err := os.WriteFile(matrixPage, []byte(before+matrixBegin+want+matrixEnd+after), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	return slices.Sorted(maps.Keys(all))
 }
 
 func TestATableHasARowForEachOperationAndAColumnForEachDriver(t *testing.T) {

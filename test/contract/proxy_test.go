@@ -136,7 +136,7 @@ func TestEveryClientUsesExchangeWhereTheBrokerHasIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	broker := startBroker(t)
+	broker := startBroker(t, own)
 	for name, start := range drivers(t) {
 		if !strings.HasPrefix(name, "client ") {
 			continue

@@ -8,8 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -24,48 +22,11 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
 )
 
-// previousVersion checks out an earlier version and builds its images: the version of UPGRADE_FROM, which "make test-upgrade" sets,
-// or the commit before the current source. That is the one before HEAD, or HEAD itself when files differ from it.
-func previousVersion(t testing.TB) (chart string, images *environment.Images) {
-	t.Helper()
-	git := func(arguments ...string) string {
-		output, err := environment.Command(t.Context(), shared.Repository, nil, "git", arguments...)
-		must(t, err)
-		return strings.TrimSpace(output)
-	}
-	commit := "HEAD"
-	if git("status", "--porcelain") == "" {
-		commit = "HEAD~1"
-	}
-	if from := os.Getenv("UPGRADE_FROM"); from != "" {
-		commit = from
-	}
-	commit, err := environment.Command(t.Context(), shared.Repository, nil, "git", "rev-parse", "--verify", commit+"^{commit}")
-	if err != nil {
-		t.Fatalf("the upgrade needs the history of the repository, two commits at least (git fetch --deepen 1): %v", err)
-	}
-	commit = strings.TrimSpace(commit)
-	source := filepath.Join(t.TempDir(), "source")
-	git("worktree", "add", "--detach", source, commit)
-	t.Cleanup(func() {
-		if _, err := environment.Command(timeoutContext(t, time.Minute), shared.Repository, nil,
-			"git", "worktree", "remove", "--force", source); err != nil {
-			t.Errorf("removing the checkout of the previous commit: %v", err)
-		}
-	})
-	t.Logf("upgrading from %s", git("log", "-1", "--format=%h %s", commit))
-	images, err = environment.BuildImages(t.Context(), os.Stderr, environment.ImageOptions{
-		Out: filepath.Join(shared.Cache, "e2e", "images-previous"), Source: source})
-	must(t, err)
-	must(t, shared.cluster.Load(t.Context(), os.Stderr, images.Archives...))
-	return environment.Chart(source), images
-}
-
 func TestTheChartIsUpgradedUninstalledAndInstalledAgainWhilePodsCall(t *testing.T) {
 	ownChart := environment.Chart(shared.Repository)
-	previousChart, previousImages := previousVersion(t)
-	if previousImages.Tag == shared.Images.Tag {
-		t.Fatalf("both versions have the tag %s, so nothing would be upgraded", previousImages.Tag)
+	before := previousVersion(t)
+	if before.broker == shared.Images.Image("broker") {
+		t.Fatalf("both versions have the broker %s, so nothing would be upgraded", before.broker)
 	}
 	restoreChart(t)
 	helm := func(run func(context.Context) (string, error)) {
@@ -76,8 +37,9 @@ func TestTheChartIsUpgradedUninstalledAndInstalledAgainWhilePodsCall(t *testing.
 	uninstall(t)
 	deleteLease(t)
 	helm(func(ctx context.Context) (string, error) {
-		return shared.helm.Install(ctx, previousChart, previousImages)
+		return shared.helm.Install(ctx, before.chart, before.images)
 	})
+	expectDefinitionsOf(t, before.source)
 
 	namespace := newNamespace(t, nil)
 	guide := readUpgradeGuide(t, ownChart, namespace)
@@ -85,9 +47,7 @@ func TestTheChartIsUpgradedUninstalledAndInstalledAgainWhilePodsCall(t *testing.
 	must(t, shared.client.Create(t.Context(), appDeployment(namespace, "app", 3, load)))
 	pods := readyPods(t, namespace, "app=app", 3)
 	for i := range pods {
-		if image := pods[i].Spec.InitContainers[0].Image; image != previousImages.Image("broker") {
-			t.Errorf("found the broker %s, expected the broker of the previous version", image)
-		}
+		expectBroker(t, &pods[i], before.broker)
 		awaitCalls(t, &pods[i], statsPort, nil, 50)
 	}
 
@@ -96,16 +56,16 @@ func TestTheChartIsUpgradedUninstalledAndInstalledAgainWhilePodsCall(t *testing.
 		guide.follow(t, "## 2. The operator")
 		expectCallsGoOn(t, pods)
 		admitted()
+		expectDefinitionsOf(t, shared.Repository)
 		changed := changeHash(t, profile, "sha3-512")
 		for i := range pods {
 			awaitAlgorithm(t, &pods[i], "sha3-512", changed, changeTimeout)
+			expectBroker(t, &pods[i], before.broker)
 		}
 		awaitPropagated(t, profile, 3)
 		awaitOperatorPods(t, replicas) // replicas on their way out answer to the last, and put their broker into pods
 		fresh := createPod(t, appPod(namespace, inject("true"), nil))
-		if image := fresh.Spec.InitContainers[0].Image; image != shared.Images.Image("broker") {
-			t.Errorf("found the broker %s in a new pod, expected the broker of the current version", image)
-		}
+		expectBroker(t, fresh, shared.Images.Image("broker"))
 		must(t, shared.client.Delete(t.Context(), fresh))
 		expectCallsGoOn(t, pods)
 	})
@@ -140,9 +100,7 @@ func TestTheChartIsUpgradedUninstalledAndInstalledAgainWhilePodsCall(t *testing.
 	t.Run("a restart of outdated workloads brings the brokers of the current version", func(t *testing.T) {
 		guide.follow(t, "## 3. The brokers")
 		for _, pod := range readyPods(t, namespace, "app=app", 3) {
-			if image := pod.Spec.InitContainers[0].Image; image != shared.Images.Image("broker") {
-				t.Errorf("found the broker %s after the restart, expected the broker of the current version", image)
-			}
+			expectBroker(t, &pod, shared.Images.Image("broker"))
 		}
 	})
 }

@@ -94,7 +94,8 @@ func (c *Cluster) Down(ctx context.Context, progress io.Writer) error {
 	return err
 }
 
-// Load gives image archives to the cluster's node.
+// Load gives image archives to the cluster's node. In front of an OCI archive whose image has a tag and no name there is
+// "NAME=".
 func (c *Cluster) Load(ctx context.Context, progress io.Writer, archives ...string) error {
 	_, err := c.run(ctx, progress, "load", archives...)
 	return err

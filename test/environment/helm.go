@@ -47,13 +47,16 @@ func Chart(repository string) string {
 	return filepath.Join(repository, "charts", "crypto-broker-operator")
 }
 
-// InstallArguments returns the arguments for "helm" that install or upgrade a chart with these images and wait until
-// the operator is ready.
+// InstallArguments returns the arguments for "helm" that install or upgrade a chart with these images, or without images
+// with those that the chart names itself, and wait until the operator is ready.
 func InstallArguments(chart string, images *Images, values ...string) []string {
 	arguments := []string{"upgrade", Release, chart, "--install", "--namespace", Namespace, "--create-namespace",
-		"--wait", "--timeout", "3m",
-		"--set-string", "image.registry=" + images.Registry, "--set-string", "image.tag=" + images.Tag,
-		"--set-string", "broker.image.registry=" + images.Registry, "--set-string", "broker.image.tag=" + images.Tag}
+		"--wait", "--timeout", "3m"}
+	if images != nil {
+		arguments = append(arguments,
+			"--set-string", "image.registry="+images.Registry, "--set-string", "image.tag="+images.Tag,
+			"--set-string", "broker.image.registry="+images.Registry, "--set-string", "broker.image.tag="+images.Tag)
+	}
 	for _, each := range values {
 		arguments = append(arguments, "--set", each)
 	}

@@ -15,7 +15,7 @@ import (
 type Images struct {
 	// Registry is the registry and path in front of each image's name. Tag is the tag of all images.
 	Registry, Tag string
-	// Archives are the images' files on this machine.
+	// Archives are the images' files on this machine, as Cluster.Load takes them.
 	Archives []string
 }
 

@@ -190,16 +190,22 @@ require_parts() {
 }
 
 cluster_load() {
-	local archive
+	local archive named name='^[a-z0-9][a-z0-9./:_-]*='
 	(($# > 0)) || fail "load needs at least one image archive (a tar file)"
 	require_node
 	for archive in "$@"; do
+		[[ ! $archive =~ $name ]] || archive=${archive#*=}
 		[[ -r $archive ]] || fail "there is no image archive $archive that can be read"
 	done
 	for archive in "$@"; do
+		named=()
+		if [[ $archive =~ $name ]]; then
+			named=(--base-name "${archive%%=*}")
+			archive=${archive#*=}
+		fi
 		say "loading $archive"
 		# containerd prints long warnings about parts of an archive that are optional.
-		in_node ctr -n k8s.io images import - <"$archive" >>"$state/log/load.log" 2>&1 || {
+		in_node ctr -n k8s.io images import "${named[@]}" - <"$archive" >>"$state/log/load.log" 2>&1 || {
 			tail -n 5 "$state/log/load.log" >&2
 			fail "containerd did not take $archive; is it a Docker or OCI image archive (tar)? Its output is in $state/log/load.log"
 		}
