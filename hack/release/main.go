@@ -77,6 +77,13 @@ func run(ctx context.Context, arguments []string) error {
 	if err := r.checkout(ctx); err != nil {
 		return err
 	}
+	released, err := os.ReadFile(filepath.Join(r.root, "hack", "release", "versions"))
+	if err != nil {
+		return err
+	}
+	if other := releasedFrom(string(released), r.version); other != "" && other != r.commit {
+		progress("%s was released from the commit %s; these files are not that release", r.version, other)
+	}
 	if err := emptyFolder(r.out); err != nil {
 		return err
 	}

@@ -52,6 +52,15 @@ func TestTheChartAsksForTheImagesOfTheRelease(t *testing.T) {
 	}
 }
 
+func TestTheCommitOfAReleasedVersionIsKnown(t *testing.T) {
+	const versions = "# v1.0.0 is a comment\nv1.0.0 c0ffee\nv1.0.10 decade\n"
+	for version, want := range map[string]string{"v1.0.0": "c0ffee", "v1.0.10": "decade", "v1.0.1": ""} {
+		if got := releasedFrom(versions, version); got != want {
+			t.Errorf("%s: found the commit %q, expected %q", version, got, want)
+		}
+	}
+}
+
 func TestAVersionThatIsNotTheSameEverywhereIsRefused(t *testing.T) {
 	good := map[string]string{
 		"charts/crypto-broker-operator/Chart.yaml": "version: 1.2.3\nappVersion: 1.2.3\n",

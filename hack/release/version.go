@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 )
 
 // stating are the places that state the version, each with an expression for it. One number is for all parts of a
@@ -26,6 +27,16 @@ var stating = []struct {
 
 // semantic matches a version by Semantic Versioning 2.0.0 without build metadata, which a chart's labels do not take.
 var semantic = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?$`)
+
+// releasedFrom returns the commit from which a version was released, or nothing if the file of released versions does not have it.
+func releasedFrom(versions, version string) string {
+	for line := range strings.Lines(versions) {
+		if name, commit, found := strings.Cut(strings.TrimSpace(line), " "); found && name == version {
+			return commit
+		}
+	}
+	return ""
+}
 
 // statedVersion returns the version that the files of a checkout state, with a v in front. It returns an error if two
 // of them differ.

@@ -55,7 +55,7 @@ func buildBroker(ctx context.Context, source, binary string) error {
 	return nil
 }
 
-// checkouts are the checkouts of the released versions by their names, in the order of the versions.
+// checkouts checks out the released versions. It returns their names, oldest first, and the checkouts by their names.
 func checkouts(t *testing.T) (names []string, sources map[string]string) {
 	t.Helper()
 	all, err := released.All(repository)
@@ -114,8 +114,8 @@ func tryCases(t *testing.T, b *broker, drivers map[string]newDriver) matrix {
 	return found
 }
 
-// versionTable returns a table in Markdown: a row for each driver, and a column for each version of the broker with what
-// the driver has of all operations. Drivers and brokers have the versions that names says, in its order.
+// versionTable returns a table in Markdown. It has a row for each driver and a column for each version of the broker, in the order of
+// names. A cell says which of all operations the driver has with this broker.
 func versionTable(names []string, found map[string]matrix, operations []string) string {
 	drivers := map[string]bool{}
 	for _, m := range found {
@@ -213,7 +213,8 @@ func TestATableOfVersionsSaysWhatIsMissing(t *testing.T) {
 	}
 }
 
-// TestThePageHasTheClientsOfEachReleasedVersion keeps a release from being made without its row, which only "make contract-table" finds.
+// TestThePageHasTheClientsOfEachReleasedVersion fails if somebody adds a version without "make contract-table". Nothing else in "make test"
+// looks at this table, because the clients of a release take minutes to build.
 func TestThePageHasTheClientsOfEachReleasedVersion(t *testing.T) {
 	all, err := released.All(repository)
 	content, failed := os.ReadFile(tablePage)

@@ -63,7 +63,7 @@ func parse(content string) ([]Version, error) {
 func Checkout(ctx context.Context, repository, commit, folder string) (id string, err error) {
 	id, err = git(ctx, repository, "rev-parse", "--verify", "--quiet", commit+"^{commit}")
 	if err != nil {
-		return "", fmt.Errorf("%s has no commit %s: a version before this one needs the history of the repository; get it with \"git fetch --unshallow\"", repository, commit)
+		return "", fmt.Errorf("found no commit %s, expected the history of the repository; \"git fetch --unshallow\" gets it: %w", commit, err)
 	}
 	if _, err := git(ctx, repository, "clone", "--quiet", "--shared", "--no-checkout", ".", folder); err != nil {
 		return "", err
