@@ -2,10 +2,7 @@
 
 package algorithm
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 // Cipher is an algorithm that encrypts and authenticates. The zero value is not a cipher.
 type Cipher uint8
@@ -27,28 +24,17 @@ type cipherRow struct {
 	tags []int
 }
 
+func (r cipherRow) entry() (string, Format) { return r.name, r.since }
+
 var ciphers = [...]cipherRow{
 	AESGCM: {"aes-gcm", "AES", Approved, Format0, []int{128, 192, 256}, []int{96, 104, 112, 120, 128}},
 }
 
 // Ciphers returns the names of all ciphers.
-func Ciphers() []string {
-	var names []string
-	for _, row := range ciphers[1:] {
-		names = append(names, row.name)
-	}
-	return names
-}
+func Ciphers() []string { return namesOf(ciphers[:]) }
 
 // FindCipher returns the cipher with this name. Upper and lower case do not matter.
-func FindCipher(name string) (Cipher, bool) {
-	for i, row := range ciphers {
-		if row.name != "" && strings.EqualFold(row.name, name) {
-			return Cipher(i), true
-		}
-	}
-	return 0, false
-}
+func FindCipher(name string) (Cipher, bool) { return find[Cipher](ciphers[:], name) }
 
 // String returns the name that profiles and replies have, in lower case.
 func (c Cipher) String() string { return ciphers[c].name }
@@ -74,12 +60,4 @@ func (c Cipher) Strength(keySize int) (bits int, limit string) {
 
 // CipherFormat returns the first version of the profile format that has the cipher with this
 // name. It is Format0 for an empty name, and the newest version for an unknown name.
-func CipherFormat(name string) Format {
-	if name == "" {
-		return Format0
-	}
-	if c, known := FindCipher(name); known {
-		return ciphers[c].since
-	}
-	return newest
-}
+func CipherFormat(name string) Format { return formatOf(ciphers[:], name) }

@@ -9,7 +9,6 @@ import (
 	"crypto/sha3"
 	"crypto/sha512"
 	"io"
-	"strings"
 )
 
 // Digest is a digest algorithm. The zero value is not a digest.
@@ -72,6 +71,8 @@ type digestRow struct {
 	disallowed Year
 }
 
+func (r digestRow) entry() (string, Format) { return r.name, r.since }
+
 const forAll = ForData | ForSignatures | ForCertificates | ForKeyIdentifiers
 
 var digests = [...]digestRow{
@@ -123,14 +124,7 @@ func Digests(use Use) []string {
 }
 
 // FindDigest returns the digest with this name. Upper and lower case do not matter.
-func FindDigest(name string) (Digest, bool) {
-	for i, row := range digests {
-		if row.name != "" && strings.EqualFold(row.name, name) {
-			return Digest(i), true
-		}
-	}
-	return 0, false
-}
+func FindDigest(name string) (Digest, bool) { return find[Digest](digests[:], name) }
 
 // String returns the name in lower case. Replies have the same name.
 func (d Digest) String() string { return digests[d].name }
@@ -156,15 +150,7 @@ func (d Digest) Start() Running { return digests[d].start() }
 
 // DigestFormat returns the first version of the profile format that has the digest with this
 // name. It is Format0 for an empty name, and the newest version for an unknown name.
-func DigestFormat(name string) Format {
-	if name == "" {
-		return Format0
-	}
-	if d, known := FindDigest(name); known {
-		return digests[d].since
-	}
-	return newest
-}
+func DigestFormat(name string) Format { return formatOf(digests[:], name) }
 
 // Running is the digest of a message that comes in parts. Write never returns an error. Sum
 // appends the digest to dst. Nothing may be written afterwards.

@@ -2,8 +2,6 @@
 
 package algorithm
 
-import "strings"
-
 // Session is a version of the protocol of encrypted sessions. A version fixes the derivation of the
 // key and what is authenticated. The zero value is not a version.
 type Session uint8
@@ -39,6 +37,8 @@ type sessionRow struct {
 	kem       KEM
 }
 
+func (r sessionRow) entry() (string, Format) { return r.name, r.since }
+
 // KEM is the identifier of a key encapsulation mechanism of HPKE. The zero value is not one.
 type KEM uint16
 
@@ -62,23 +62,10 @@ var sessions = [...]sessionRow{
 }
 
 // Sessions returns the names of all versions.
-func Sessions() []string {
-	var names []string
-	for _, row := range sessions[1:] {
-		names = append(names, row.name)
-	}
-	return names
-}
+func Sessions() []string { return namesOf(sessions[:]) }
 
 // FindSession returns the version with this name. Upper and lower case do not matter.
-func FindSession(name string) (Session, bool) {
-	for i, row := range sessions {
-		if row.name != "" && strings.EqualFold(row.name, name) {
-			return Session(i), true
-		}
-	}
-	return 0, false
-}
+func FindSession(name string) (Session, bool) { return find[Session](sessions[:], name) }
 
 // String returns the name that profiles and replies have, in lower case.
 func (s Session) String() string { return sessions[s].name }
@@ -111,12 +98,4 @@ func NativeSession(agreement string) (Session, bool) {
 // SessionFormat returns the first version of the profile format that has the version of the
 // protocol with this name. It is Format0 for an empty name, and the newest version for an unknown
 // name.
-func SessionFormat(name string) Format {
-	if name == "" {
-		return Format0
-	}
-	if s, known := FindSession(name); known {
-		return sessions[s].since
-	}
-	return newest
-}
+func SessionFormat(name string) Format { return formatOf(sessions[:], name) }

@@ -69,6 +69,8 @@ type signatureRow struct {
 	verify func(public crypto.PublicKey, hash crypto.Hash, message, signature []byte) bool
 }
 
+func (r signatureRow) entry() (string, Format) { return r.name, r.since }
+
 var signatures = [...]signatureRow{
 	RSAPKCS1v15: {"rsa", RSAKey, byCaller, Approved, Format0,
 		map[Digest]Certificate{
@@ -163,14 +165,7 @@ func CertificateSignatures() []string {
 
 // FindSignature returns the signature algorithm with this name. Upper and lower case do not
 // matter.
-func FindSignature(name string) (Signature, bool) {
-	for i, row := range signatures {
-		if row.name != "" && strings.EqualFold(row.name, name) {
-			return Signature(i), true
-		}
-	}
-	return 0, false
-}
+func FindSignature(name string) (Signature, bool) { return find[Signature](signatures[:], name) }
 
 // FindSignatures returns the algorithms of a SignAlg: one algorithm, or several joined by
 // "+". It leaves out unknown names.

@@ -5,7 +5,6 @@ package algorithm
 import (
 	"crypto"
 	"fmt"
-	"strings"
 )
 
 // Wrapping is an algorithm that wraps keys. Its number is in wrapped keys, so it never changes
@@ -63,6 +62,8 @@ type wrappingRow struct {
 	hash crypto.Hash
 }
 
+func (r wrappingRow) entry() (string, Format) { return r.name, r.since }
+
 // contexts says whether an algorithm authenticates additional data with the wrapped key. The
 // zero value is not an answer and counts as no.
 type contexts uint8
@@ -109,23 +110,10 @@ func sizeIsStrength(size int) int { return size }
 func fixedStrength(bits int) func(int) int { return func(int) int { return bits } }
 
 // Wrappings returns the names of all algorithms that wrap keys.
-func Wrappings() []string {
-	var names []string
-	for _, row := range wrappings[1:] {
-		names = append(names, row.name)
-	}
-	return names
-}
+func Wrappings() []string { return namesOf(wrappings[:]) }
 
 // FindWrapping returns the wrapping algorithm with this name. Upper and lower case do not matter.
-func FindWrapping(name string) (Wrapping, bool) {
-	for i, row := range wrappings {
-		if row.name != "" && strings.EqualFold(row.name, name) {
-			return Wrapping(i), true
-		}
-	}
-	return 0, false
-}
+func FindWrapping(name string) (Wrapping, bool) { return find[Wrapping](wrappings[:], name) }
 
 // IsKnown reports whether there is a wrapping algorithm with this number. The other methods
 // need such a number.
@@ -175,12 +163,4 @@ func (w Wrapping) OAEPHash() crypto.Hash { return wrappings[w].hash }
 // WrappingFormat returns the first version of the profile format that has the wrapping
 // algorithm with this name. It is Format0 for an empty name, and the newest version for an
 // unknown name.
-func WrappingFormat(name string) Format {
-	if name == "" {
-		return Format0
-	}
-	if w, known := FindWrapping(name); known {
-		return wrappings[w].since
-	}
-	return newest
-}
+func WrappingFormat(name string) Format { return formatOf(wrappings[:], name) }
