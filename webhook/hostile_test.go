@@ -36,7 +36,7 @@ func podHandler(t testing.TB) http.Handler {
 
 // asked answers a body as one that an address sent.
 func asked(handler http.Handler, address string, body []byte) *httptest.ResponseRecorder {
-	request := httptest.NewRequestWithContext(context.Background(), http.MethodPost, PodPath, bytes.NewReader(body))
+	request := httptest.NewRequestWithContext(context.Background(), http.MethodPost, podPath, bytes.NewReader(body))
 	request.Header.Set("Content-Type", "application/json")
 	request.RemoteAddr = address + ":1"
 	response := &withDeadlines{httptest.NewRecorder()}

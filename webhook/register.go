@@ -24,13 +24,13 @@ import (
 
 // Paths of the webhooks, as the webhook configurations name them.
 const (
-	PodPath                  = "/mutate--v1-pod"
-	CryptoProfilePath        = "/validate-cryptobroker-io-v1alpha1-cryptoprofile"
-	ClusterCryptoProfilePath = "/validate-cryptobroker-io-v1alpha1-clustercryptoprofile"
-	KeyProviderPath          = "/validate-cryptobroker-io-v1alpha1-keyprovider"
-	ClusterKeyProviderPath   = "/validate-cryptobroker-io-v1alpha1-clusterkeyprovider"
-	KeyAccessPolicyPath      = "/validate-cryptobroker-io-v1alpha1-keyaccesspolicy"
-	KeyAccessPeerPath        = "/validate-cryptobroker-io-v1alpha1-keyaccesspeer"
+	podPath                  = "/mutate--v1-pod"
+	cryptoProfilePath        = "/validate-cryptobroker-io-v1alpha1-cryptoprofile"
+	clusterCryptoProfilePath = "/validate-cryptobroker-io-v1alpha1-clustercryptoprofile"
+	keyProviderPath          = "/validate-cryptobroker-io-v1alpha1-keyprovider"
+	clusterKeyProviderPath   = "/validate-cryptobroker-io-v1alpha1-clusterkeyprovider"
+	keyAccessPolicyPath      = "/validate-cryptobroker-io-v1alpha1-keyaccesspolicy"
+	keyAccessPeerPath        = "/validate-cryptobroker-io-v1alpha1-keyaccesspeer"
 )
 
 // The rights of the webhooks, which read and never write.
@@ -110,13 +110,13 @@ func Register(mgr manager.Manager, options Options) error {
 		work    *shares.Shares
 		least   int64
 	}{
-		{PodPath, injector, podWork, leastPod},
-		{CryptoProfilePath, validators.CryptoProfile, profileWork, leastProfile},
-		{ClusterCryptoProfilePath, validators.ClusterCryptoProfile, profileWork, leastProfile},
-		{KeyProviderPath, validators.KeyProvider, profileWork, leastProfile},
-		{ClusterKeyProviderPath, validators.ClusterKeyProvider, profileWork, leastProfile},
-		{KeyAccessPolicyPath, validators.KeyAccessPolicy, profileWork, leastProfile},
-		{KeyAccessPeerPath, validators.KeyAccessPeer, profileWork, leastProfile},
+		{podPath, injector, podWork, leastPod},
+		{cryptoProfilePath, validators.CryptoProfile, profileWork, leastProfile},
+		{clusterCryptoProfilePath, validators.ClusterCryptoProfile, profileWork, leastProfile},
+		{keyProviderPath, validators.KeyProvider, profileWork, leastProfile},
+		{clusterKeyProviderPath, validators.ClusterKeyProvider, profileWork, leastProfile},
+		{keyAccessPolicyPath, validators.KeyAccessPolicy, profileWork, leastProfile},
+		{keyAccessPeerPath, validators.KeyAccessPeer, profileWork, leastProfile},
 	} {
 		mgr.GetWebhookServer().Register(served.path, leaving(options.Leaving, &bounded{
 			next:   &admission.Webhook{Handler: brief(ofObjects(served.handler)), LogConstructor: logOfRequests},

@@ -18,10 +18,10 @@ import (
 
 // Limits of the CRL distribution points of a request.
 const (
-	// MaxDistributionPoints is how many distribution points a request may have.
-	MaxDistributionPoints = 16
-	// MaxDistributionPointSize is the longest URL in bytes.
-	MaxDistributionPointSize = 2048
+	// maxDistributionPoints is how many distribution points a request may have.
+	maxDistributionPoints = 16
+	// maxDistributionPointSize is the longest URL in bytes.
+	maxDistributionPointSize = 2048
 )
 
 // parseCSR reads the first block of a PEM text as a certificate request. It does not verify
@@ -177,13 +177,13 @@ func checkDistributionPoints(policy *profile.PointPolicy, points []string) error
 	if len(points) > 0 && policy.Rule() == profile.PointsDenied {
 		return inputError("crlDistributionPoints", "is not empty, expected no CRL distribution points, because the profile allows none")
 	}
-	if len(points) > MaxDistributionPoints {
-		return inputError("crlDistributionPoints", "has %d entries, expected at most %d", len(points), MaxDistributionPoints)
+	if len(points) > maxDistributionPoints {
+		return inputError("crlDistributionPoints", "has %d entries, expected at most %d", len(points), maxDistributionPoints)
 	}
 	for i, point := range points {
 		field := fmt.Sprintf("crlDistributionPoints[%d]", i)
-		if len(point) > MaxDistributionPointSize {
-			return inputError(field, "has %d bytes, expected at most %d", len(point), MaxDistributionPointSize)
+		if len(point) > maxDistributionPointSize {
+			return inputError(field, "has %d bytes, expected at most %d", len(point), maxDistributionPointSize)
 		}
 		u, err := url.Parse(point)
 		if err != nil || u.Host == "" || !isVisibleASCII(point) || !strings.EqualFold(u.Scheme, "http") && !strings.EqualFold(u.Scheme, "https") {

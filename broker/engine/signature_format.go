@@ -19,8 +19,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
-// SignaturePEMLabel is the label of a signature in the format PEM.
-const SignaturePEMLabel = "SIGNATURE"
+// signaturePEMLabel is the label of a signature in the format PEM.
+const signaturePEMLabel = "SIGNATURE"
 
 // The formats of a signature:
 //
@@ -69,7 +69,7 @@ func encodeSignatures(components []profile.SignatureComponent, format profile.Si
 		}
 	}
 	if format == profile.SignaturePEM {
-		encoded = pem.EncodeToMemory(&pem.Block{Type: SignaturePEMLabel, Bytes: encoded})
+		encoded = pem.EncodeToMemory(&pem.Block{Type: signaturePEMLabel, Bytes: encoded})
 	}
 	return encoded, nil
 }
@@ -82,9 +82,9 @@ func decodeSignatures(components []profile.SignatureComponent, format profile.Si
 	}
 	if format == profile.SignaturePEM {
 		block, rest := pem.Decode(encoded)
-		if block == nil || block.Type != SignaturePEMLabel || len(block.Headers) > 0 ||
+		if block == nil || block.Type != signaturePEMLabel || len(block.Headers) > 0 ||
 			len(bytes.TrimSpace(rest)) > 0 || !bytes.HasPrefix(bytes.TrimSpace(encoded), []byte("-----BEGIN ")) {
-			return nil, inputError("signature", "is not PEM, expected one block with the label %s and nothing else", SignaturePEMLabel)
+			return nil, inputError("signature", "is not PEM, expected one block with the label %s and nothing else", signaturePEMLabel)
 		}
 		encoded = block.Bytes
 	}

@@ -180,8 +180,8 @@ func checkID(id, path string) (Problem, bool) {
 	safe := func(c byte) bool {
 		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '-' || c == '_'
 	}
-	if len(id) > MaxIDLength {
-		return Problem{Path: path, Message: fmt.Sprintf("is ignored: as the id of a key it has %d bytes, expected at most %d", len(id), MaxIDLength)}, false
+	if len(id) > maxIDLength {
+		return Problem{Path: path, Message: fmt.Sprintf("is ignored: as the id of a key it has %d bytes, expected at most %d", len(id), maxIDLength)}, false
 	}
 	for _, c := range []byte(id) {
 		if !safe(c) {

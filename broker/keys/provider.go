@@ -76,9 +76,9 @@ var (
 // state of a provider.
 func Transient(err error) bool { return errors.Is(err, ErrUnavailable) || errors.Is(err, ErrThrottled) }
 
-// MaxIDLength is the longest id of a key, in bytes. [profile.ValidKeyID] says which ids are
+// maxIDLength is the longest id of a key, in bytes. [profile.ValidKeyID] says which ids are
 // valid. A provider may allow fewer ids.
-const MaxIDLength = profile.MaxKeyIDLength
+const maxIDLength = profile.MaxKeyIDLength
 
 // ErrWouldWait is the error of KeyNow.
 var ErrWouldWait = errors.New("keys: the provider has to be asked")

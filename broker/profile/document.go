@@ -91,12 +91,12 @@ const (
 	// well.
 	MaxFileSize = yamlfile.MaxFileSize
 
-	// NewestFormatVersion is the newest version of the profile format that this
+	// newestFormatVersion is the newest version of the profile format that this
 	// package reads. Version 0 is the released format. Version 1 adds KeyIds,
 	// Callers, SubjectAltNames, CRLDistributionPoints, AllowSHA1Requests,
 	// ShortTagLength, Audit, NonceStrategy "random" and the signature algorithms
 	// rsa-pss, ed25519 and ml-dsa. Version 2 adds Rollout.
-	NewestFormatVersion = 2
+	newestFormatVersion = 2
 
 	// maxTextLength is the longest free text, in bytes (Deprecation, KMS Client).
 	maxTextLength = 1024

@@ -63,18 +63,18 @@ type Session struct {
 
 // The bounds of a session, and what a section that does not have them means.
 const (
-	MinSessionLifetime        = time.Minute
-	MaxSessionLifetime        = time.Hour
-	DefaultMinSessionLifetime = 5 * time.Minute
+	minSessionLifetime        = time.Minute
+	maxSessionLifetime        = time.Hour
+	defaultMinSessionLifetime = 5 * time.Minute
 
-	MinSessionWindow     = time.Second
+	minSessionWindow     = time.Second
 	MaxSessionWindow     = 5 * time.Minute
-	DefaultSessionWindow = 5 * time.Minute
+	defaultSessionWindow = 5 * time.Minute
 
 	// MaxSessionMessages is for each direction. NIST SP 800-38D, section 8.3, allows 2^32 random
 	// IVs for a key: half of them are for messages that were sealed and never arrived.
 	MaxSessionMessages     = 1 << 30
-	DefaultSessionMessages = 1 << 20
+	defaultSessionMessages = 1 << 20
 
 	memoryStore = "memory"
 	redisStore  = "redis"
@@ -85,13 +85,13 @@ func (s *Session) validate(v validator, at yamlfile.Place) {
 	s.validateAgreement(v, at)
 	s.validateSigning(v, at)
 	v.enum(at.Field("EncryptAlg"), at, s.EncryptAlg, []string{algorithm.SessionCipher})
-	shortest, ok := v.sessionTime(at.Field("MinLifetime"), at, s.MinLifetime, MinSessionLifetime, MaxSessionLifetime)
-	longest, also := v.sessionTime(at.Field("MaxLifetime"), at, s.MaxLifetime, MinSessionLifetime, MaxSessionLifetime)
-	shortest, longest = cmp.Or(shortest, DefaultMinSessionLifetime), cmp.Or(longest, MaxSessionLifetime)
+	shortest, ok := v.sessionTime(at.Field("MinLifetime"), at, s.MinLifetime, minSessionLifetime, maxSessionLifetime)
+	longest, also := v.sessionTime(at.Field("MaxLifetime"), at, s.MaxLifetime, minSessionLifetime, maxSessionLifetime)
+	shortest, longest = cmp.Or(shortest, defaultMinSessionLifetime), cmp.Or(longest, maxSessionLifetime)
 	if ok && also && longest < shortest {
 		v.Add(at.Field("MaxLifetime"), at, "is %s, expected at least MinLifetime, which is %s", longest, shortest)
 	}
-	v.sessionTime(at.Field("ClockWindow"), at, s.ClockWindow, MinSessionWindow, MaxSessionWindow)
+	v.sessionTime(at.Field("ClockWindow"), at, s.ClockWindow, minSessionWindow, MaxSessionWindow)
 	if where := at.Field("MaxMessages"); (s.MaxMessages != 0 || v.Present(where)) && !v.Failed[where] && (s.MaxMessages < 1 || s.MaxMessages > MaxSessionMessages) {
 		v.Add(where, at, "found %d, expected 1 to %d messages in each direction, because NIST SP 800-38D allows 2^32 random IVs for a key", s.MaxMessages, MaxSessionMessages)
 	}
@@ -140,14 +140,14 @@ func (s *Session) format() algorithm.Format {
 
 // Lifetimes returns the shortest and the longest lifetime of a valid section.
 func (s *Session) Lifetimes() (shortest, longest time.Duration) {
-	return sessionTimeOr(s.MinLifetime, DefaultMinSessionLifetime), sessionTimeOr(s.MaxLifetime, MaxSessionLifetime)
+	return sessionTimeOr(s.MinLifetime, defaultMinSessionLifetime), sessionTimeOr(s.MaxLifetime, maxSessionLifetime)
 }
 
 // Window returns the clock window of a valid section.
-func (s *Session) Window() time.Duration { return sessionTimeOr(s.ClockWindow, DefaultSessionWindow) }
+func (s *Session) Window() time.Duration { return sessionTimeOr(s.ClockWindow, defaultSessionWindow) }
 
 // Messages returns the largest number of messages in each direction.
-func (s *Session) Messages() int { return cmp.Or(s.MaxMessages, DefaultSessionMessages) }
+func (s *Session) Messages() int { return cmp.Or(s.MaxMessages, defaultSessionMessages) }
 
 func sessionTimeOr(text string, absent time.Duration) time.Duration {
 	if text == "" {

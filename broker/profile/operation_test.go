@@ -142,10 +142,10 @@ func TestAProfileWithAnUnknownAlgorithmNeedsTheNewestFormat(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			p := offering(t)
-			if version := p.FormatVersion(); version == NewestFormatVersion {
+			if version := p.FormatVersion(); version == newestFormatVersion {
 				t.Fatalf("the profile needs version %d before", version)
 			}
-			if change(&p.API); p.FormatVersion() != NewestFormatVersion {
+			if change(&p.API); p.FormatVersion() != newestFormatVersion {
 				t.Errorf("needs version %d", p.FormatVersion())
 			}
 		})

@@ -28,8 +28,8 @@ type validator struct{ *yamlfile.Report }
 
 func (v validator) document(doc *Document) {
 	at := yamlfile.Whole()
-	if doc.FormatVersion < 0 || doc.FormatVersion > NewestFormatVersion {
-		v.Add(at.Field("FormatVersion"), at, "found %d, expected a whole number from 0 to %d, the newest version this broker reads", doc.FormatVersion, NewestFormatVersion)
+	if doc.FormatVersion < 0 || doc.FormatVersion > newestFormatVersion {
+		v.Add(at.Field("FormatVersion"), at, "found %d, expected a whole number from 0 to %d, the newest version this broker reads", doc.FormatVersion, newestFormatVersion)
 	}
 	v.settings(at.Field("Settings"), doc.Settings)
 	v.kms(at.Field("KMS"), doc.KMS)

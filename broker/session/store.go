@@ -21,8 +21,8 @@ const (
 	// MaxSessions is how many sessions there are at one time. Their keys are 4 MiB, half of what most
 	// systems let a process lock.
 	MaxSessions = 1 << 17
-	// MaxNonces is how many nonces of requests are remembered, so that none is opened twice.
-	MaxNonces = noncesOfSession * MaxSessions
+	// maxNonces is how many nonces of requests are remembered, so that none is opened twice.
+	maxNonces = noncesOfSession * MaxSessions
 	// MemoryOfSession is how much of the memory for requests allows one session, in bytes. A session
 	// takes some 400 bytes, and as many for the nonces of its first requests.
 	MemoryOfSession = 1 << 10
@@ -96,14 +96,14 @@ func NewStore(unlocked func(error)) *Store {
 	s := &Store{
 		now: time.Now, every: sweepTime, unlocked: func(err error) { once.Do(func() { unlocked(err) }) },
 		nobody: &session{ended: true, window: profile.MaxSessionWindow, share: &share{}}, gcm: newGCM,
-		mostSessions: MaxSessions, mostNonces: MaxNonces, sessions: map[string]*session{}, shares: map[string]*share{},
+		mostSessions: MaxSessions, mostNonces: maxNonces, sessions: map[string]*session{}, shares: map[string]*share{},
 	}
 	_, _ = rand.Read(s.decoy[:]) // it never returns an error
 	return s
 }
 
 // Limit sets the limits by the memory that a broker has for requests, in bytes, and gives each of a
-// number of sockets an equal part of them. There are MaxSessions and MaxNonces at most.
+// number of sockets an equal part of them. There are MaxSessions and maxNonces at most.
 func (s *Store) Limit(memory int64, sockets int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

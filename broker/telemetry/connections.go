@@ -14,10 +14,10 @@ import (
 const (
 	// MaxStatusConnections is the limit of all connections.
 	MaxStatusConnections = 64
-	// MaxOwnConnections is the limit of all connections from the broker's own machine or
+	// maxOwnConnections is the limit of all connections from the broker's own machine or
 	// pod. It leaves room for the kubelet and the operator: a container can use each of the
 	// 16 million loopback addresses, and each address of its pod.
-	MaxOwnConnections = 32
+	maxOwnConnections = 32
 	// MaxAddressConnections is the limit of the connections from one remote address.
 	MaxAddressConnections = 16
 )

@@ -44,7 +44,7 @@ var limits = [...]struct {
 	common func(a, b peer) bool
 }{
 	{MaxAddressConnections, func(a, b peer) bool { return a.address == b.address }},
-	{MaxOwnConnections, func(a, b peer) bool { return a.own && b.own }},
+	{maxOwnConnections, func(a, b peer) bool { return a.own && b.own }},
 	{MaxStatusConnections, func(peer, peer) bool { return true }},
 }
 

@@ -185,8 +185,8 @@ func TestContainersOfThePodDoNotPushOutAnotherMachine(t *testing.T) {
 	if probe.closed {
 		t.Error("the connection of another machine is closed")
 	}
-	if n := len(port.open); n != MaxOwnConnections+1 {
-		t.Errorf("%d connections are open, want %d of the pod and one of another machine", n, MaxOwnConnections)
+	if n := len(port.open); n != maxOwnConnections+1 {
+		t.Errorf("%d connections are open, want %d of the pod and one of another machine", n, maxOwnConnections)
 	}
 }
 

@@ -204,14 +204,14 @@ func countedUse(use profile.Use) CountedUse {
 	return counted
 }
 
-// ErrUses means that an answer to /uses does not have the form of a broker's answer.
-var ErrUses = errors.New("the answer is not the expected JSON")
+// errUses means that an answer to /uses does not have the form of a broker's answer.
+var errUses = errors.New("the answer is not the expected JSON")
 
-// ReadUses reads an answer to /uses. The error is ErrUses.
+// ReadUses reads an answer to /uses. An answer of another form is an error.
 func ReadUses(body []byte) (Uses, error) {
 	var all Uses
 	if err := json.Unmarshal(body, &all); err != nil || all.Version < UsesVersion || len(all.Uses) > MaxUses || len(all.Other) > MaxUses+1 {
-		return Uses{}, ErrUses
+		return Uses{}, errUses
 	}
 	return all, nil
 }
@@ -219,7 +219,7 @@ func ReadUses(body []byte) (Uses, error) {
 // word matches the names that a broker counts, and no text with control characters.
 var word = regexp.MustCompile(`^[!-~]{0,128}$`)
 
-// Use returns the use that was counted. The error is ErrUses.
+// Use returns the use that was counted. A use of another form is an error.
 func (u *CountedUse) Use() (profile.Use, error) {
 	operation, known := profile.FindOperation(u.Operation)
 	format, written := profile.FindSignatureFormat(u.Format)
@@ -229,11 +229,11 @@ func (u *CountedUse) Use() (profile.Use, error) {
 	}
 	if !known || !written && u.Format != "" || u.TagBits < 0 || u.TagBits > 8*255 || len(u.Keys) > len(use.Keys) ||
 		!profile.IsName(u.Profile) || !word.MatchString(u.Algorithm) || !word.MatchString(u.Container) {
-		return profile.Use{}, ErrUses
+		return profile.Use{}, errUses
 	}
 	for i, key := range u.Keys {
 		if !word.MatchString(key.Algorithm) || !word.MatchString(key.ID) {
-			return profile.Use{}, ErrUses
+			return profile.Use{}, errUses
 		}
 		use.Keys[i] = profile.UsedKey(key)
 	}

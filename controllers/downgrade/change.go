@@ -14,8 +14,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
-// MaxSentences is how many weakenings of one change a message lists.
-const MaxSentences = 10
+// maxSentences is how many weakenings of one change a message lists.
+const maxSentences = 10
 
 // Verb is what an author must be allowed to do with an object, besides writing
 // it, to make its profile weaker.
@@ -87,7 +87,7 @@ func newChange(source Source, old *profile.Profile, new profile.Profile, weakene
 func (c Change) Sentences() []string {
 	var sentences []string
 	for i, w := range c.Weakenings {
-		if i == MaxSentences {
+		if i == maxSentences {
 			return append(sentences, fmt.Sprintf("And %d more.", len(c.Weakenings)-i))
 		}
 		sentences = append(sentences, w.String()+".")

@@ -205,8 +205,8 @@ func TestMessagesSayWhatToDo(t *testing.T) {
 	if diff := cmp.Diff(want, c.Withheld()); diff != "" {
 		t.Errorf("message (-want +found):\n%s", diff)
 	}
-	c.Weakenings = make([]Weakening, MaxSentences+3)
-	if sentences := c.Sentences(); len(sentences) != MaxSentences+1 || sentences[MaxSentences] != "And 3 more." {
+	c.Weakenings = make([]Weakening, maxSentences+3)
+	if sentences := c.Sentences(); len(sentences) != maxSentences+1 || sentences[maxSentences] != "And 3 more." {
 		t.Errorf("found %q", sentences)
 	}
 }

@@ -36,8 +36,8 @@ import (
 
 // Entries of the ConfigMap.
 const (
-	TrustedKeysEntry = "trusted-keys"
-	AuthoritiesEntry = "ca.crt"
+	trustedKeysEntry = "trusted-keys"
+	authoritiesEntry = "ca.crt"
 )
 
 // port is the one of the Service.
@@ -247,13 +247,13 @@ func (g *Gateway) pass(ctx context.Context) (next time.Time, err error) {
 		return time.Time{}, fmt.Errorf("read the ConfigMap %s: %w", name, err)
 	}
 	// Without signing keys, the published ones stay, and certificates are renewed all the same.
-	keys := published.Data[TrustedKeysEntry]
+	keys := published.Data[trustedKeysEntry]
 	ring, keysErr := g.options.Keys.Ring(ctx)
 	if keysErr == nil {
 		keys = format(ring)
 	}
-	next, err = g.issuer.Renew(ctx, []byte(published.Data[AuthoritiesEntry]), func(ctx context.Context, bundle []byte) error {
-		if err := g.publish(ctx, published, map[string]string{TrustedKeysEntry: keys, AuthoritiesEntry: string(bundle)}); err != nil {
+	next, err = g.issuer.Renew(ctx, []byte(published.Data[authoritiesEntry]), func(ctx context.Context, bundle []byte) error {
+		if err := g.publish(ctx, published, map[string]string{trustedKeysEntry: keys, authoritiesEntry: string(bundle)}); err != nil {
 			return err
 		}
 		g.take(ctx, bundle)

@@ -197,9 +197,9 @@ func (i *Issuer) Token(claims map[string]any) string {
 
 // The paths of the issuer.
 const (
-	DiscoveryPath = "/.well-known/openid-configuration"
+	discoveryPath = "/.well-known/openid-configuration"
 	KeysPath      = "/keys"
-	TokenPath     = "/token"
+	tokenPath     = "/token"
 )
 
 func (i *Issuer) serve(w http.ResponseWriter, r *http.Request) {
@@ -210,9 +210,9 @@ func (i *Issuer) serve(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case replace != nil:
 		replace.ServeHTTP(w, r)
-	case r.URL.Path == DiscoveryPath:
+	case r.URL.Path == discoveryPath:
 		answer(w, http.StatusOK, map[string]any{
-			"issuer": i.URL, "jwks_uri": i.URL + KeysPath, "token_endpoint": i.URL + TokenPath,
+			"issuer": i.URL, "jwks_uri": i.URL + KeysPath, "token_endpoint": i.URL + tokenPath,
 			"grant_types_supported":             []string{"client_credentials"},
 			"dpop_signing_alg_values_supported": []string{"ES256", "ES384", "ES512", "RS256"},
 		})
@@ -221,7 +221,7 @@ func (i *Issuer) serve(w http.ResponseWriter, r *http.Request) {
 		keys := append(append([]any{i.key.Public()}, i.previous...), i.extra...)
 		i.mu.Unlock()
 		answer(w, http.StatusOK, map[string]any{"keys": keys})
-	case r.URL.Path == TokenPath && r.Method == http.MethodPost:
+	case r.URL.Path == tokenPath && r.Method == http.MethodPost:
 		i.issue(w, r)
 	default:
 		http.NotFound(w, r)
@@ -248,7 +248,7 @@ func (i *Issuer) issue(w http.ResponseWriter, r *http.Request) {
 	}
 	claims, kind := i.Claims(id, nil), "Bearer"
 	if proofs := r.Header.Values("DPoP"); len(proofs) > 0 {
-		thumbprint, err := i.boundBy(proofs, i.URL+TokenPath)
+		thumbprint, err := i.boundBy(proofs, i.URL+tokenPath)
 		if err != nil {
 			refuse(http.StatusBadRequest, "invalid_dpop_proof")
 			return

@@ -15,8 +15,8 @@ import (
 // Format is the version of the statement that this package reads and writes.
 const Format = 1
 
-// MaxAudienceLength is the longest audience, in bytes.
-const MaxAudienceLength = 256
+// maxAudienceLength is the longest audience, in bytes.
+const maxAudienceLength = 256
 
 // Statement is what is signed about a set of profiles.
 type Statement struct {
@@ -46,8 +46,8 @@ const digestPrefix = "sha256:"
 // check reports what is wrong with the values of a statement.
 func (s *Statement) check() error {
 	switch {
-	case s.Audience == "" || len(s.Audience) > MaxAudienceLength:
-		return fmt.Errorf("has an audience of %d bytes, expected 1 to %d", len(s.Audience), MaxAudienceLength)
+	case s.Audience == "" || len(s.Audience) > maxAudienceLength:
+		return fmt.Errorf("has an audience of %d bytes, expected 1 to %d", len(s.Audience), maxAudienceLength)
 	case s.Revision < 1:
 		return fmt.Errorf("has the revision %d, expected 1 or more", s.Revision)
 	case s.Time.IsZero() || s.Time.Location() != time.UTC:

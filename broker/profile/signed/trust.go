@@ -61,8 +61,8 @@ func (t Trust) Check() error {
 		}
 		seen[id] = true
 	}
-	if n := len(t.Audience); n == 0 || n > MaxAudienceLength {
-		return fmt.Errorf("found an audience of %d bytes, expected 1 to %d", n, MaxAudienceLength)
+	if n := len(t.Audience); n == 0 || n > maxAudienceLength {
+		return fmt.Errorf("found an audience of %d bytes, expected 1 to %d", n, maxAudienceLength)
 	}
 	if t.Lowest < 0 {
 		return fmt.Errorf("found the lowest revision %d, expected 0 or more", t.Lowest)

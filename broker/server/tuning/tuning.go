@@ -9,9 +9,9 @@ import "google.golang.org/grpc"
 
 // Sizes in bytes.
 const (
-	// StreamWindow is how many bytes of each request a client may send before the broker
+	// streamWindow is how many bytes of each request a client may send before the broker
 	// reads it. It is the least that gRPC allows.
-	StreamWindow = 64 << 10
+	streamWindow = 64 << 10
 	// connectionWindow is how many bytes a client may send on a connection before it
 	// waits for the broker to read them. With fixed windows, gRPC sends no pings to
 	// estimate the best size.
@@ -25,7 +25,7 @@ const workers = 32
 // ServerOptions returns the options for [grpc.NewServer].
 func ServerOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
-		grpc.StaticStreamWindowSize(StreamWindow),
+		grpc.StaticStreamWindowSize(streamWindow),
 		grpc.StaticConnWindowSize(connectionWindow),
 		grpc.NumStreamWorkers(workers),
 	}

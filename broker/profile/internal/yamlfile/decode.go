@@ -27,7 +27,7 @@ func (d *decoder) spend(n *yaml.Node) bool {
 	}
 	if d.budget--; d.budget < 0 {
 		d.exhausted = true
-		d.At(Whole(), positionOf(n), "the file holds more than %d values once its aliases are followed", MaxValues)
+		d.At(Whole(), positionOf(n), "the file holds more than %d values once its aliases are followed", maxValues)
 		return false
 	}
 	return true

@@ -6,10 +6,10 @@ const (
 	// MaxFileSize is the largest file, in bytes. It is the limit of a ConfigMap as well.
 	MaxFileSize = 1 << 20
 
-	// MaxValues is how many values of one file are read. The values of an anchor count
+	// maxValues is how many values of one file are read. The values of an anchor count
 	// again for each alias, because a few lines of nested aliases can stand for billions of
 	// values.
-	MaxValues = 1 << 18
+	maxValues = 1 << 18
 
 	// MaxDepth is how deep values of any form (KMS Config and Cache) may nest.
 	MaxDepth = 32

@@ -43,8 +43,8 @@ func Outline(r *Report, document any, marshal func() ([]byte, error)) {
 		o.values++
 		o.value(list.Index(i), Item(i))
 	}
-	if o.values > MaxValues {
-		r.At(whole, Position{}, "the document holds more than %d values", MaxValues)
+	if o.values > maxValues {
+		r.At(whole, Position{}, "the document holds more than %d values", maxValues)
 	}
 	if o.text*maxEscape+o.fields*maxFieldSize > MaxFileSize {
 		// The bound is above the limit, so the real size decides.

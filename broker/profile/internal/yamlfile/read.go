@@ -33,7 +33,7 @@ func Read(r *Report, data []byte, document any) bool {
 	if !ok {
 		return false
 	}
-	d := &decoder{Report: r, budget: MaxValues}
+	d := &decoder{Report: r, budget: maxValues}
 	if content, ok = d.resolve(content, whole); !ok {
 		return false
 	}

@@ -28,7 +28,7 @@ func Whole() Place { return Place{Root, ""} }
 func Item(i int) Place { return Place{i, ""} }
 
 // Field returns the place of a field in a map. The length of its path is bounded, because
-// even a small file can have MaxValues values, each with a path. A name of more than 64 bytes
+// even a small file can have maxValues values, each with a path. A name of more than 64 bytes
 // is cut. A field below a path of more than 256 bytes has that path.
 func (p Place) Field(name string) Place {
 	if len(name) > maxPathName {

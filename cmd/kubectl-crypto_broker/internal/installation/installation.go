@@ -42,9 +42,9 @@ type Webhooks struct {
 	Validating []admissionregistrationv1.ValidatingWebhookConfiguration
 }
 
-// ReadWebhooks returns the webhook configurations whose webhooks call the operator at a
+// readWebhooks returns the webhook configurations whose webhooks call the operator at a
 // Service in a namespace; in any namespace if it is empty.
-func ReadWebhooks(ctx context.Context, client kubernetes.Interface, namespace string) (Webhooks, error) {
+func readWebhooks(ctx context.Context, client kubernetes.Interface, namespace string) (Webhooks, error) {
 	configurations := client.AdmissionregistrationV1()
 	mutating, err := configurations.MutatingWebhookConfigurations().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -113,7 +113,7 @@ type Operator struct {
 // It is an error if webhooks call operators in several namespaces and namespace is empty.
 func Find(ctx context.Context, client kubernetes.Interface, namespace string) (Operator, error) {
 	o := Operator{Namespace: namespace}
-	if o.Webhooks, o.WebhooksUnknown = ReadWebhooks(ctx, client, namespace); ctx.Err() != nil {
+	if o.Webhooks, o.WebhooksUnknown = readWebhooks(ctx, client, namespace); ctx.Err() != nil {
 		return o, ctx.Err()
 	}
 	var namespaces []string
