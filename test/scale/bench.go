@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/prometheus/common/expfmt"
@@ -50,6 +51,11 @@ func start(ctx context.Context, o options, programs string) (b *bench, err error
 	if err := b.connect(); err != nil {
 		return b, err
 	}
+	kubernetes, err := b.clients.ServerVersion()
+	if err != nil {
+		return b, err
+	}
+	b.results.kubernetes = kubernetes.GitVersion
 	if b.installation, err = install(ctx, b.plane, b.clients, programs, programs); err != nil {
 		return b, err
 	}
@@ -110,16 +116,19 @@ func (b *bench) stop() error {
 
 // counters are what is compared before and after a step.
 type counters struct {
-	operator time.Duration // of processor time
-	plane    planeTimes
-	process  process // of the operator
-	polls    int64
-	stored   stored
+	operator, own time.Duration // of processor time; own is this program's
+	plane         planeTimes
+	process       process // of the operator
+	polls         int64
+	stored        stored
 }
 
 func (b *bench) counters(ctx context.Context) (c counters, err error) {
 	c.process, c.polls = b.operator.process, b.nodes.polls.Load()
 	if c.operator, err = c.process.cpu(); err != nil {
+		return c, err
+	}
+	if c.own, err = process(os.Getpid()).cpu(); err != nil {
 		return c, err
 	}
 	if c.plane, err = b.plane.cpu(); err != nil {

@@ -73,8 +73,8 @@ type result struct {
 	// namespace. served is when the last broker got the set, and said when the status said
 	// so, both since the last change. All are zero if no pod gets a set.
 	first, median, last, served, said time.Duration
-	// operator, apiServer and etcd are processor times.
-	operator, apiServer, etcd time.Duration
+	// operator, apiServer, etcd and own are processor times. The last one is this program's.
+	operator, apiServer, etcd, own time.Duration
 	// peak is the most resident memory of the operator in bytes.
 	peak   int64
 	stored stored
@@ -173,6 +173,7 @@ func (m *result) compare(before, after counters) {
 		before.operator = 0
 	}
 	m.operator, m.apiServer, m.etcd = after.operator-before.operator, after.plane.apiServer-before.plane.apiServer, after.plane.etcd-before.plane.etcd
+	m.own = after.own - before.own
 	m.polls = after.polls - before.polls
 	m.stored = stored{after.stored.written - before.stored.written, after.stored.held - before.stored.held}
 }

@@ -24,10 +24,11 @@ type results struct {
 	took    time.Duration
 	machine string
 	// load is the load average at the start.
-	load    string
-	version string
-	steps   []result
-	bare    []bare
+	load string
+	// version is the operator's, and kubernetes the API server's.
+	version, kubernetes string
+	steps               []result
+	bare                []bare
 	// podBytes and snapshots are the sums over all pods: of their size, and of the
 	// snapshots in them.
 	podBytes, snapshots atomic.Int64
@@ -53,8 +54,8 @@ func (r *results) add(m result, o *operator) error {
 	for _, k := range slices.Sorted(maps.Keys(m.requests)) {
 		counted = append(counted, fmt.Sprintf("%s %d", k, m.requests[k]))
 	}
-	progress("  took %s; last pod %s, said %s; %s; polls %d; operator %s, API server %s, etcd %s; %s resident; etcd wrote %s",
-		seconds(m.took), seconds(m.last), seconds(m.said), strings.Join(counted, ", "), m.polls, seconds(m.operator), seconds(m.apiServer), seconds(m.etcd), mebibytes(m.peak), mebibytes(m.stored.written))
+	progress("  took %s; last pod %s, said %s; %s; polls %d; operator %s, API server %s, etcd %s, measurement %s; %s resident; etcd wrote %s",
+		seconds(m.took), seconds(m.last), seconds(m.said), strings.Join(counted, ", "), m.polls, seconds(m.operator), seconds(m.apiServer), seconds(m.etcd), seconds(m.own), mebibytes(m.peak), mebibytes(m.stored.written))
 	for _, what := range slices.Sorted(maps.Keys(m.refused)) {
 		progress("  refused: %s, %d times", what, m.refused[what])
 	}

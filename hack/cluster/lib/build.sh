@@ -92,7 +92,7 @@ build_dns() {
 }
 
 # build_apiserver [VERSION] compiles an API server, which is the cluster's own if there is no version, and etcd. It prints
-# the folder in which tests find both by their names.
+# the folder in which tests find both by their names. VERSION may be "optimized": the cluster's, compiled as releases are.
 build_apiserver() {
 	if (($# == 0)); then
 		build_programs "${programs[@]:0:2}"
@@ -100,13 +100,24 @@ build_apiserver() {
 		return
 	fi
 	local folder="apiserver-$1"
+	if [[ $1 == optimized ]]; then
+		build_programs "kube-apiserver-optimized kubernetes k8s.io/kubernetes/cmd/kube-apiserver 5 minutes" \
+			"etcd-optimized kubernetes go.etcd.io/etcd/server/v3 1 minute"
+		link_apiserver "$folder" kube-apiserver-optimized etcd-optimized
+		return
+	fi
 	[[ $1 =~ ^[0-9]+\.[0-9]+$ && -e $here/$folder/go.mod ]] ||
-		fail "there is no API server of Kubernetes \"$1\", expected one of: $(apiserver_versions)"
+		fail "there is no API server of Kubernetes \"$1\", expected one of: $(apiserver_versions) optimized"
 	build_programs "kube-$folder $folder k8s.io/kubernetes/cmd/kube-apiserver 4 minutes" "${programs[1]}"
-	mkdir -p "$cache/$folder"
-	ln -sfn "$bin/kube-$folder" "$cache/$folder/kube-apiserver"
-	ln -sfn "$bin/etcd" "$cache/$folder/etcd"
-	printf '%s\n' "$cache/$folder"
+	link_apiserver "$folder" "kube-$folder" etcd
+}
+
+# link_apiserver FOLDER APISERVER ETCD lets tests find two programs by their names in a folder of the cache, and prints it.
+link_apiserver() {
+	mkdir -p "$cache/$1"
+	ln -sfn "$bin/$2" "$cache/$1/kube-apiserver"
+	ln -sfn "$bin/$3" "$cache/$1/etcd"
+	printf '%s\n' "$cache/$1"
 }
 
 # apiserver_versions prints the versions that build_apiserver takes, in one line.
@@ -117,9 +128,10 @@ apiserver_versions() {
 
 # build NAME FOLDER PACKAGE FLAGS compiles a static program.
 build() {
-	local cgo=0 tags= flags="$4"
+	local cgo=0 tags= flags="$4" inlining=-l
 	case "$1" in
 	containerd) tags=no_devmapper,no_zfs ;; # what the node has no use for
+	*-optimized) inlining= ;;
 	kube-apiserver-1.30) tags=providerless ;; # without the clients of clouds, which are half of it
 	runc)                                   # it is in part of C, and filters system calls by libseccomp
 		cgo=1 tags=seccomp,netgo,osusergo
@@ -127,10 +139,11 @@ build() {
 		;;
 	esac
 	# The first build is what people wait for, so it saves processor time: no debug information, no inlining but in the
-	# standard library, and a compiler that collects garbage only if it has 2 GiB. That is a third of the time.
+	# standard library unless the program is to be measured, and a compiler that collects garbage only if it has 2 GiB. That
+	# is a third of the time.
 	run_with_heartbeat "building $1" "$build_logs/$1.log" env CGO_ENABLED="$cgo" GOWORK=off GOFLAGS=-mod=readonly \
 		GOGC=off GOMEMLIMIT=2GiB nice go build -C "$2" -p 2 -trimpath -buildvcs=false -tags="$tags" \
-		-gcflags="all=-dwarf=false -l" -gcflags=std=-dwarf=false -ldflags "$flags" -o "$bin/.$1.new" "$3"
+		-gcflags="all=-dwarf=false $inlining" -gcflags=std=-dwarf=false -ldflags "$flags" -o "$bin/.$1.new" "$3"
 	mv "$bin/.$1.new" "$bin/$1"
 }
 
