@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/statuspatch"
 )
 
 // write is the reconciler of pod-annotation. It annotates a pod if that is the next
@@ -59,7 +59,7 @@ func (d *Distributor) write(ctx context.Context, request reconcile.Request) (rec
 	}
 	priority := b.priority()
 	d.mu.Unlock()
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+	if statuspatch.IsGone(err) {
 		return reconcile.Result{}, nil // another pod has the name by now; its own event comes
 	}
 	if err != nil {

@@ -31,7 +31,7 @@ func SetCondition(all *[]metav1.Condition, c metav1.Condition, generation int64)
 
 // Write replaces the whole status of an object, zeros included, which
 // `kubectl get` would show as blanks otherwise. Fields that others write stay as they are. It
-// returns false when the object is gone, or another one of its name is there.
+// returns false when the object is gone.
 func Write(ctx context.Context, c client.Client, object client.Object, status any, others ...string) (bool, error) {
 	replaced, err := replacing(object, status, others)
 	if err != nil {
@@ -45,10 +45,18 @@ func Write(ctx context.Context, c client.Client, object client.Object, status an
 		return false, err
 	}
 	err = c.Status().Patch(ctx, object, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(v1alpha1.FieldManager))
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+	if IsGone(err) {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// IsGone reports whether a patch with the UID of an object was refused because the object is
+// gone, or another one has its name. The API server calls the latter a change of the UID,
+// which is invalid.
+func IsGone(err error) bool {
+	cause, invalid := apierrors.StatusCause(err, metav1.CauseTypeFieldValueInvalid)
+	return apierrors.IsNotFound(err) || apierrors.IsConflict(err) || invalid && cause.Field == "metadata.uid"
 }
 
 // replacing returns the status with a null for each field that only the object's
