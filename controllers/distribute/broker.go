@@ -27,8 +27,10 @@ const (
 	slownessFactor = 4
 	maxSlowness    = 30 * time.Second
 
-	firstDelay   = 150 * time.Millisecond // before the first question after a try
-	pollInterval = 150 * time.Millisecond // between questions while behind
+	// firstDelay is the time before the first question after a try, and pollInterval the one
+	// between questions while behind. Few kubelets take less than firstDelay.
+	firstDelay   = 300 * time.Millisecond
+	pollInterval = 250 * time.Millisecond
 	// slowInterval is the time between questions while the broker is behind after all
 	// tries, or without any. A kubelet resyncs within about 90 s. From slowUntil after
 	// the last try on it is slowestInterval.

@@ -163,6 +163,9 @@ func TestABrokerThatIsKnownToBeBehindIsAnnotatedBeforeItIsAsked(t *testing.T) {
 	if s.asked[0] != firstDelay {
 		t.Errorf("asked first after %s, expected %s", s.asked[0], firstDelay)
 	}
+	if len(s.asked) > 3 {
+		t.Errorf("asked %d times, after %s, of a kubelet that takes as long as they do in the median", len(s.asked), s.asked)
+	}
 	if took := s.confirmed.Sub(epoch); took > 650*time.Millisecond+pollInterval {
 		t.Errorf("confirmed after %s", took)
 	}

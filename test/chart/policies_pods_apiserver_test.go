@@ -21,8 +21,8 @@ import (
 
 func TestTheOperatorMayChangeOneAnnotationOfAPodAndRemoveItsSnapshot(t *testing.T) {
 	const digest = `"cryptobroker.io/profiles-digest":"sha256:0.1"`
-	status := func(c client.Client, t *testing.T, pod *corev1.Pod, document string) error {
-		return c.SubResource("status").Patch(t.Context(), pod, mergePatch(document))
+	status := func(t *testing.T, pod *corev1.Pod, patch client.Patch) error {
+		return operator(t).SubResource("status").Patch(t.Context(), pod, patch, client.FieldValidation(metav1.FieldValidationIgnore))
 	}
 	tests := map[string]struct {
 		patch   string
@@ -74,11 +74,13 @@ func TestTheOperatorMayChangeOneAnnotationOfAPodAndRemoveItsSnapshot(t *testing.
 			patch:   `{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`,
 			refusal: "found a change of the pod's spec or status",
 		},
-		"the pod's address is changed": {
-			patch:   `{"status":{"podIP":"192.0.2.1","podIPs":[{"ip":"192.0.2.1"}]}}`,
+		"the pod gets another address": {
+			patch:   `{"status":{"podIP":"192.0.2.7","podIPs":[{"ip":"192.0.2.7"},{"ip":"2001:db8::1"}]}}`,
 			refusal: "found a change of the pod's spec or status",
 		},
 	}
+	// The operator writes strategic merge patches. It could write the others as well.
+	patches := map[string]func(string) client.Patch{"by a strategic merge patch": strategicPatch, "by a merge patch": mergePatch}
 	kinds := map[string]func(namespace, name string) *corev1.Pod{
 		"of a pod with a broker":  brokerPod,
 		"of a plain pod":          plainPod,
@@ -88,30 +90,33 @@ func TestTheOperatorMayChangeOneAnnotationOfAPodAndRemoveItsSnapshot(t *testing.
 	for kind, newPod := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			namespace := namespaceFor(t, nil)
-			for name, test := range tests {
-				t.Run(name, func(t *testing.T) {
-					pod := newPod(namespace, "")
-					pod.GenerateName = "pod-"
-					if pod.Annotations == nil {
-						pod.Annotations = map[string]string{}
-					}
-					pod.Annotations["kept"] = "yes"
-					wanted := pod.Status.DeepCopy()
-					create(t, clusterAdmin(t), pod)
-					pod.Status = *wanted
-					if err := clusterAdmin(t).Status().Update(t.Context(), pod); err != nil {
-						t.Fatal(err)
-					}
-					verdict(t, status(operator(t), t, pod.DeepCopy(), test.patch), test.refusal)
+			run := func(t *testing.T, patch client.Patch, refusal string) {
+				pod := newPod(namespace, "")
+				pod.GenerateName = "pod-"
+				if pod.Annotations == nil {
+					pod.Annotations = map[string]string{}
+				}
+				pod.Annotations["kept"] = "yes"
+				wanted := pod.Status.DeepCopy()
+				create(t, clusterAdmin(t), pod)
+				pod.Status = *wanted
+				if err := clusterAdmin(t).Status().Update(t.Context(), pod); err != nil {
+					t.Fatal(err)
+				}
+				verdict(t, status(t, pod.DeepCopy(), patch), refusal)
 
-					after := &corev1.Pod{}
-					if err := clusterAdmin(t).Get(t.Context(), client.ObjectKeyFromObject(pod), after); err != nil {
-						t.Fatal(err)
-					}
-					if got, want := after.Spec.Containers[0].Image, pod.Spec.Containers[0].Image; got != want {
-						t.Errorf("found the image %q, expected %q as before", got, want)
-					}
-				})
+				after := &corev1.Pod{}
+				if err := clusterAdmin(t).Get(t.Context(), client.ObjectKeyFromObject(pod), after); err != nil {
+					t.Fatal(err)
+				}
+				if got, want := after.Spec.Containers[0].Image, pod.Spec.Containers[0].Image; got != want {
+					t.Errorf("found the image %q, expected %q as before", got, want)
+				}
+			}
+			for name, test := range tests {
+				for how, patch := range patches {
+					t.Run(name+" "+how, func(t *testing.T) { run(t, patch(test.patch), test.refusal) })
+				}
 			}
 		})
 	}

@@ -51,8 +51,8 @@ func (b *bench) annotateBare(ctx context.Context) error {
 	namespace := namespaceName(0)
 	pods := clients.Resource(corev1.SchemeGroupVersion.WithResource("pods")).Namespace(namespace)
 	patch := func(ctx context.Context, pod, metadata string, dryRun ...string) error {
-		_, err := pods.Patch(ctx, pod, types.MergePatchType, fmt.Appendf(nil, `{"metadata":{%s}}`, metadata),
-			metav1.PatchOptions{FieldManager: v1alpha1.FieldManager, DryRun: dryRun}, "status")
+		_, err := pods.Patch(ctx, pod, types.StrategicMergePatchType, fmt.Appendf(nil, `{"metadata":{%s}}`, metadata),
+			metav1.PatchOptions{FieldManager: v1alpha1.FieldManager, FieldValidation: metav1.FieldValidationIgnore, DryRun: dryRun}, "status")
 		return err
 	}
 	b.nodes.mu.Lock()
