@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/accesspolicy"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/regopolicy"
 )
 
 func TestTheAccessPoliciesInTheDocumentationCompile(t *testing.T) {
@@ -28,7 +29,7 @@ func TestTheAccessPoliciesInTheDocumentationCompile(t *testing.T) {
 		t.Errorf("found %d access policies, expected the policy of the example, and some in CEL and in Rego", len(policies))
 	}
 	for where, text := range policies {
-		if _, err := accesspolicy.Parse("policy.yaml", []byte(text), true); err != nil {
+		if _, err := accesspolicy.Parse("policy.yaml", []byte(text), regopolicy.Compile); err != nil {
 			t.Errorf("%s: %v", where, err)
 		}
 	}

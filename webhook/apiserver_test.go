@@ -154,11 +154,11 @@ func certificateOptions() certificates.Options {
 // startOperator serves the webhooks until the test ends or stop is called.
 func startOperator(t *testing.T) *operator {
 	t.Helper()
-	return startOperatorWith(t, testTemplate())
+	return startOperatorWith(t, Options{Template: testTemplate()})
 }
 
-// startOperatorWith does so with a template.
-func startOperatorWith(t *testing.T, template template.Template) *operator {
+// startOperatorWith does so with options. They need no namespace.
+func startOperatorWith(t *testing.T, options Options) *operator {
 	t.Helper()
 	account := rest.CopyConfig(access)
 	account.Impersonate = rest.ImpersonationConfig{
@@ -180,13 +180,14 @@ func startOperatorWith(t *testing.T, template template.Template) *operator {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Register(mgr, Options{Template: template, OperatorNamespace: operatorNamespace}); err != nil {
+	options.OperatorNamespace = operatorNamespace
+	if err := Register(mgr, options); err != nil {
 		t.Fatal(err)
 	}
 	if err := mgr.Add(certs); err != nil {
 		t.Fatal(err)
 	}
-	keepTemplate(t, template)
+	keepTemplate(t, options.Template)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()

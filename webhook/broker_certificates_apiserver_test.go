@@ -48,7 +48,7 @@ func TestTheCertificateOfABrokerIsPartOfTheFinalPod(t *testing.T) {
 	t.Cleanup(func() { usePolicies(context.Background(), t, "keyGateway.enabled=true") })
 	template := testTemplate()
 	template.KeyGateway, template.BrokerCertificates = "gateway.system.svc:8443", true
-	startOperatorWith(t, template)
+	startOperatorWith(t, Options{Template: template})
 	pod := fixture.PodWith(func(pod *corev1.Pod) { pod.Spec.ServiceAccountName = "default" })
 	other := &meddler{decoder: admission.NewDecoder(apiServerScheme())}
 	namespace := serveOtherInjector(t, "certificate-meddler", other)

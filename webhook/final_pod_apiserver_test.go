@@ -93,7 +93,7 @@ func (m *meddler) answer(_ context.Context, request admission.Request) admission
 func TestABrokerThatAnotherWebhookChangesAfterTheLastCallRefusesThePod(t *testing.T) {
 	template := testTemplate()
 	template.KeyGateway = "gateway.system.svc:8443" // which brokers of a namespace without profiles can call
-	startOperatorWith(t, template)
+	startOperatorWith(t, Options{Template: template})
 	pod := func() *corev1.Pod {
 		return fixture.PodWith(func(pod *corev1.Pod) { pod.Spec.ServiceAccountName = "default" })
 	}

@@ -35,7 +35,7 @@ func TestTheAPIServerMakesTheGoldenPods(t *testing.T) {
 		}
 		if template.Traces != current.Traces || template.Audit != current.Audit || template.KeyGateway != current.KeyGateway {
 			operator.stop()
-			operator, current = startOperatorWith(t, template), template
+			operator, current = startOperatorWith(t, Options{Template: template}), template
 		}
 		t.Run(golden.Sentence, func(t *testing.T) {
 			if golden.Pod.Annotations[corev1.MirrorPodAnnotationKey] != "" {

@@ -52,8 +52,8 @@ type Options struct {
 	// is nil, injected brokers need no signature.
 	Keys Keys
 
-	// KeyAccessRego permits KeyAccessPolicies in Rego.
-	KeyAccessRego bool
+	// KeyAccessModules checks modules of KeyAccessPolicies in Rego, nil where these are off.
+	KeyAccessModules validation.CheckModule
 
 	// MinimumStrength is the least strength in bits that a profile must have, 0
 	// for none.
@@ -92,7 +92,7 @@ func Register(mgr manager.Manager, options Options) error {
 	}
 	validators := validation.Handlers(scheme, mgr.GetClient(), validation.Options{
 		OperatorNamespace: options.OperatorNamespace,
-		KeyAccessRego:     options.KeyAccessRego,
+		KeyAccessModules:  options.KeyAccessModules,
 		MinimumStrength:   options.MinimumStrength,
 		Review: func(ctx context.Context, review *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error) {
 			return reviews.SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})

@@ -15,6 +15,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/commandline"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/connection"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/profiles"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/accessexplain"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/subcommands"
 )
@@ -37,8 +38,8 @@ func outcome(err error) (exit int, sentence string) {
 		return program.ExitFailed, ""
 	case errors.Is(err, errNotValid):
 		return commandline.ExitNotValid, ""
-	case errors.Is(err, errAccessDenied):
-		return commandline.ExitRefused, ""
+	case errors.Is(err, accessexplain.ErrDenied):
+		return accessexplain.ExitDenied, ""
 	case errors.Is(err, errNotServing):
 		return commandline.ExitUnavailable, ""
 	case errors.As(err, &failed):
@@ -52,8 +53,6 @@ func outcome(err error) (exit int, sentence string) {
 var (
 	// errNotValid means that a signature is not valid.
 	errNotValid = errors.New("the signature is not valid")
-	// errAccessDenied means that policies do not permit access to a data key.
-	errAccessDenied = errors.New("access is denied")
 	// errNotServing means that a broker says that it does not serve.
 	errNotServing = errors.New("the broker does not serve")
 )

@@ -27,6 +27,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/caller"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/federation"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/keyring"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/regopolicy"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/certificates"
 )
 
@@ -78,8 +79,8 @@ func runKeyAccess(ctx context.Context, args []string, stdout, stderr io.Writer) 
 	if err == nil {
 		config, err = readKeyAccessFile(*file)
 	}
-	if err == nil {
-		config.rego = *rego
+	if err == nil && *rego {
+		config.modules = regopolicy.Compile
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "gateway %s: %v\nSee gateway %s --help.\n", keyAccessCommand, err, keyAccessCommand)

@@ -63,7 +63,7 @@ func (k *keyAccess) newClusterObjects(issuers []caller.Issuer) (*clusterObjects,
 		return nil, fmt.Errorf("cluster: preparing to reach it at %s: %w", access.Host, err)
 	}
 	return &clusterObjects{objects, accesssource.New(accesssource.Options{
-		Objects: objects, Rego: k.config.rego, Issuers: issuers, PoliciesChanged: k.policiesChanged, Peers: k.peers, Logger: k.logger,
+		Objects: objects, Modules: k.config.modules, Issuers: issuers, PoliciesChanged: k.policiesChanged, Peers: k.peers, Logger: k.logger,
 	})}, nil
 }
 

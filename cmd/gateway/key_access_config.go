@@ -15,6 +15,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/regular"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/accesspolicy"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/caller"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/limit"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/policy"
@@ -24,8 +25,8 @@ import (
 // keyAccessFile is the configuration file of the key access service. docs/key-access.md has its
 // fields.
 type keyAccessFile struct {
-	// rego is the flag of the command line, which the chart sets for the operator as well.
-	rego              bool
+	// modules compiles policies in Rego, nil without --rego.
+	modules           accesspolicy.CompileModule
 	URL               string            `json:"url"`
 	BindAddress       string            `json:"bindAddress"`
 	StatusBindAddress string            `json:"statusBindAddress"`

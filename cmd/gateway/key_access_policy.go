@@ -93,7 +93,7 @@ func (k *keyAccess) newAuthorizer(stderr io.Writer, registry prometheus.Register
 	}
 	if k.config.PolicyDir != "" {
 		var err error
-		if k.policies, err = accesspolicy.Open(k.config.PolicyDir, k.config.rego, k.policiesChanged); err != nil {
+		if k.policies, err = accesspolicy.Open(k.config.PolicyDir, k.config.modules, k.policiesChanged); err != nil {
 			return nil, err
 		}
 		a.Policies = k.policies.Set

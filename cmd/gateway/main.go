@@ -50,6 +50,12 @@ func run(ctx context.Context, args []string, lookup func(string) (string, bool),
 	if len(args) > 0 && args[0] == keyAccessCommand {
 		return runKeyAccess(ctx, args[1:], stdout, stderr)
 	}
+	if len(args) > 0 && args[0] == regoCheckCommand {
+		return runRegoCheck(ctx, args[1:], os.Stdin, stdout, stderr)
+	}
+	if len(args) > 0 && args[0] == "access" {
+		return runAccess(args[1:], os.Stdin, stdout, stderr)
+	}
 	c, err := parse(args, lookup)
 	if errors.Is(err, pflag.ErrHelp) {
 		fmt.Fprint(stdout, usage())
@@ -105,6 +111,8 @@ Usage:
   gateway [flags]       run until SIGTERM or SIGINT
   gateway kms           serve the API server's encryption of Secrets (KMS v2); see gateway kms --help
   gateway key-access    release data keys of OpenTDF files, with or without a cluster; see gateway key-access --help
+  gateway rego-check    check policies in Rego for the operator; see gateway rego-check --help
+  gateway access        try policies, also those in Rego; see gateway access --help
   gateway version       print the version
 
 The cluster is the one of the pod's service account, or else of the file that the environment variable

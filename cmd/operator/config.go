@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,8 +55,8 @@ type config struct {
 	keyGatewayService string
 	// brokerCertificates gives brokers certificates for the key gateway.
 	brokerCertificates bool
-	// keyAccessRego permits KeyAccessPolicies in Rego.
-	keyAccessRego bool
+	// keyAccessRegoDir has the socket of gateway rego-check. It is empty if KeyAccessPolicies in Rego are off.
+	keyAccessRegoDir string
 
 	brokerImage         string
 	allowedBrokerImages []string
@@ -111,7 +112,7 @@ func (c *config) flags() *pflag.FlagSet {
 
 	f.StringVar(&c.keyGatewayService, "key-gateway-service", "", "`name` of the Service of the key gateway in the operator's namespace; the operator makes its certificate and publishes the signing keys for it; no key gateway if empty")
 	f.BoolVar(&c.brokerCertificates, "broker-certificates", false, "sign certificates of pods for the key gateway, which injected brokers then have; needs Kubernetes 1.37 or newer and --key-gateway-service")
-	f.BoolVar(&c.keyAccessRego, "key-access-rego", false, "permit KeyAccessPolicies in Rego beside those in CEL")
+	f.StringVar(&c.keyAccessRegoDir, "key-access-rego-dir", "", "`directory` of the socket of gateway rego-check, which checks KeyAccessPolicies in Rego; if empty, they are refused")
 
 	f.StringVar(&c.brokerImage, "broker-image", "", "`image` of injected brokers; required with --enable-webhooks")
 	f.StringSliceVar(&c.allowedBrokerImages, "allowed-broker-images", nil, "further `images` that pods may choose by annotation, separated by commas, each with its tag or digest; a pod has to name exactly the same text")
@@ -187,6 +188,9 @@ func (c *config) check() error {
 	}
 	if c.brokerCertificates && c.keyGatewayService == "" {
 		problem("broker-certificates", "true", "false without --key-gateway-service")
+	}
+	if c.keyAccessRegoDir != "" && !filepath.IsAbs(c.keyAccessRegoDir) {
+		problem("key-access-rego-dir", c.keyAccessRegoDir, "an absolute path, or nothing for no policies in Rego")
 	}
 	c.audit.check(problem, oneOf)
 	c.traces.check(problem)

@@ -26,7 +26,7 @@ func TestHelpNamesEveryFlag(t *testing.T) {
 		"--broker-status-port", "--broker-cpu-request", "--broker-memory-request", "--broker-memory-limit",
 		"--broker-log-level", "--socket-group", "--minimum-strength", "--signing-secret-name", "--signing-key-lifetime", "--log-level", "--log-format",
 		"--broker-traces-endpoint", "--broker-traces-ca-bundle", "--broker-traces-protocol", "--broker-traces-sampler", "--broker-traces-sampler-argument",
-		"--key-gateway-service", "--broker-certificates", "--key-access-rego", "--catalogue", "--catalogue-namespaces", "--excluded-namespaces", "--metrics-secure", "--webhook-certificate-dir",
+		"--key-gateway-service", "--broker-certificates", "--key-access-rego-dir", "--catalogue", "--catalogue-namespaces", "--excluded-namespaces", "--metrics-secure", "--webhook-certificate-dir",
 	} {
 		if !strings.Contains(stdout.String(), flag+" ") {
 			t.Errorf("%s is not in the help:\n%s", flag, stdout.String())

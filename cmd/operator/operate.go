@@ -28,8 +28,10 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/brokercertificates"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/changetrace"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/regocheck"
 	"github.com/crypto-broker/crypto-broker-operator/webhook"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/server"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/validation"
 )
 
 // shutdownTimeout is how long reconcilers and webhooks may take to end.
@@ -166,9 +168,13 @@ func addWebhooks(mgr manager.Manager, c *config, certs certificateSource, keys w
 	if certs == nil {
 		return mgr.AddReadyzCheck("ping", healthz.Ping)
 	}
+	var modules validation.CheckModule
+	if c.keyAccessRegoDir != "" {
+		modules = regocheck.NewClient(c.keyAccessRegoDir).Check
+	}
 	err := webhook.Register(mgr, webhook.Options{
 		OperatorNamespace: c.namespace,
-		KeyAccessRego:     c.keyAccessRego,
+		KeyAccessModules:  modules,
 		MinimumStrength:   c.minimumStrength,
 		Template:          c.template(),
 		Keys:              keys,

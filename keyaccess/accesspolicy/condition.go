@@ -2,33 +2,37 @@
 
 package accesspolicy
 
-import (
-	"context"
-
-	"github.com/open-policy-agent/opa/v1/ast"
-)
-
-// condition is what was compiled: an expression in CEL, or a rule of a module in Rego.
-type condition interface {
-	// reads returns the names of what it may read.
-	reads() []string
-	// evaluate reports whether it holds.
-	evaluate(v *values) (bool, error)
+// Condition is what was compiled: an expression in CEL, or a rule of a module in Rego.
+type Condition interface {
+	// Reads returns the names of what it may read.
+	Reads() []string
+	// Evaluate reports whether it holds.
+	Evaluate(v *Values) (bool, error)
 }
 
-// values are what the conditions of one decision are evaluated with.
-type values struct {
-	variables map[string]any
+// Module has the rules of a module in Rego.
+type Module struct {
+	// Deny is nil if there is no such rule.
+	Deny, Allow Condition
+}
+
+// CompileModule compiles a module in Rego. The error has a sentence for each problem, with line and column in the text. It is nil
+// where modules are off.
+type CompileModule func(text string) (Module, error)
+
+// Values are what the conditions of one decision are evaluated with.
+type Values struct {
+	// Variables has the value of each variable, such as object.keyId.
+	Variables map[string]any
+	// Modules is what all modules of the decision have in common. It is nil until one of them needs it.
+	Modules interface{ End() }
+
 	// budget is the cost that is left for expressions.
 	budget uint64
-	// input are the variables for Rego, and context ends its time. Both are nil until they are needed.
-	input   ast.Value
-	context context.Context
-	end     context.CancelFunc
 }
 
-func (v *values) close() {
-	if v.end != nil {
-		v.end()
+func (v *Values) end() {
+	if v.Modules != nil {
+		v.Modules.End()
 	}
 }

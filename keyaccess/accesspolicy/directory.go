@@ -22,7 +22,7 @@ const suffix = ".yaml"
 // Directory has the policies of a directory.
 type Directory struct {
 	dir     string
-	rego    bool
+	modules CompileModule
 	observe func(*Set, error)
 	current atomic.Pointer[Set]
 	told    string // only the goroutine that reads the directory uses it
@@ -30,11 +30,11 @@ type Directory struct {
 
 // Open reads a directory of policies, as [Parse] does. The path is absolute. observe is called with a new set, and with the reason
 // why a change does not count, once for each. It is not called before Open returns.
-func Open(dir string, rego bool, observe func(*Set, error)) (*Directory, error) {
+func Open(dir string, modules CompileModule, observe func(*Set, error)) (*Directory, error) {
 	if !filepath.IsAbs(dir) {
 		return nil, fmt.Errorf("policy directory %q: expected an absolute path", dir)
 	}
-	d := &Directory{dir: filepath.Clean(dir), rego: rego, observe: observe}
+	d := &Directory{dir: filepath.Clean(dir), modules: modules, observe: observe}
 	set, content, err := d.read()
 	if err != nil {
 		return nil, fmt.Errorf("policy directory: %w", err)
@@ -103,7 +103,7 @@ func (d *Directory) read() (*Set, string, error) {
 		if !strings.HasSuffix(name, suffix) {
 			return nil, "", fmt.Errorf("%s: found %.80q, expected names that end in %s", d.dir, name, suffix)
 		}
-		found, text, err := ReadFile(filepath.Join(d.dir, name), d.rego)
+		found, text, err := ReadFile(filepath.Join(d.dir, name), d.modules)
 		if err != nil {
 			return nil, "", err
 		}
@@ -123,11 +123,11 @@ func (d *Directory) read() (*Set, string, error) {
 }
 
 // ReadFile reads the policies of a file, as [Parse] does. It returns its text as well.
-func ReadFile(name string, rego bool) ([]*Policy, []byte, error) {
+func ReadFile(name string, modules CompileModule) ([]*Policy, []byte, error) {
 	text, _, err := regular.Read(name, maxDocuments+1)
 	if err != nil {
 		return nil, nil, err
 	}
-	policies, err := Parse(name, text, rego)
+	policies, err := Parse(name, text, modules)
 	return policies, text, err
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package accesspolicy decides who may have data keys, by policies in CEL (Common Expression Language).
+// Package accesspolicy decides who may have data keys, by policies in CEL (Common Expression Language), and in Rego where
+// the caller brings what compiles it (package regopolicy).
 //
 // A policy is a document of the kind KeyAccessPolicy. It says which data keys it applies to, and has rules that allow and rules
 // that deny. A rule is an expression over attributes of the object, claims of the caller, its origin and the time. A data key is released if no rule denies, and if

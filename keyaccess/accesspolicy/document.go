@@ -40,16 +40,16 @@ type rule struct {
 	policy, name string
 	// at is the place of the expression: file, line and column.
 	at string
-	condition
+	Condition
 }
 
 // Parse compiles the policies of a file of YAML documents. The error has a sentence for each problem, which begins with the name
-// of the file, line and column. rego permits modules in Rego.
-func Parse(file string, text []byte, rego bool) ([]*Policy, error) {
+// of the file, line and column. modules compiles modules in Rego.
+func Parse(file string, text []byte, modules CompileModule) ([]*Policy, error) {
 	if len(text) > maxDocuments {
 		return nil, fmt.Errorf("%s: found more than %d bytes", file, maxDocuments)
 	}
-	r := &reader{file: file, rego: rego}
+	r := &reader{file: file, modules: modules}
 	var policies []*Policy
 	for decoder := yaml.NewDecoder(bytes.NewReader(text)); ; {
 		var document yaml.Node
@@ -83,7 +83,7 @@ var (
 // reader reads documents, and keeps what is wrong with them.
 type reader struct {
 	file     string
-	rego     bool
+	modules  CompileModule
 	problems []error
 }
 
@@ -137,7 +137,7 @@ func (r *reader) spec(n *yaml.Node, p *Policy) {
 		switch name {
 		case "appliesTo":
 			if e := r.expression(n, "spec.appliesTo"); e != nil {
-				p.appliesTo = &rule{name: name, at: r.at(n), condition: e}
+				p.appliesTo = &rule{name: name, at: r.at(n), Condition: e}
 			}
 		case "deny":
 			p.deny = r.rules(n, "spec.deny")
@@ -161,27 +161,27 @@ func (r *reader) module(n *yaml.Node, p *Policy) {
 	text := r.text(n, path)
 	switch {
 	case text == "":
-	case !r.rego:
+	case r.modules == nil:
 		r.wrong(n, path, "%w", errRegoIsOff)
 	case len(p.deny)+len(p.allow) > 0:
 		r.wrong(n, path, "%w", errBoth)
 	default:
-		for _, problem := range each(p.setModule(text, r.at(n))) {
+		for _, problem := range Problems(p.setModule(text, r.at(n), r.modules)) {
 			r.wrong(n, path, "%w", problem)
 		}
 	}
 }
 
 // setModule compiles a module, which has the rules of the policy.
-func (p *Policy) setModule(text, at string) error {
-	c := compileRego(text)
-	if c.err != nil {
-		return c.err
+func (p *Policy) setModule(text, at string, modules CompileModule) error {
+	m, err := modules(text)
+	if err != nil {
+		return err
 	}
-	if c.deny != nil {
-		p.deny = []rule{{policy: p.Name, name: "deny", at: at, condition: c.deny}}
+	if m.Deny != nil {
+		p.deny = []rule{{policy: p.Name, name: "deny", at: at, Condition: m.Deny}}
 	}
-	p.allow = []rule{{policy: p.Name, name: "allow", at: at, condition: c.allow}}
+	p.allow = []rule{{policy: p.Name, name: "allow", at: at, Condition: m.Allow}}
 	return nil
 }
 
@@ -196,7 +196,7 @@ func (r *reader) rules(n *yaml.Node, path string) []rule {
 		var found rule
 		r.object(element, at, []string{"name", "when"}, func(name string, n *yaml.Node) {
 			if name == "when" {
-				found.condition, found.at = r.expression(n, at+".when"), r.at(n)
+				found.Condition, found.at = r.expression(n, at+".when"), r.at(n)
 				return
 			}
 			if found.name = r.text(n, at+".name"); !policyName.MatchString(found.name) {

@@ -149,30 +149,32 @@ func input(e ast.Expr) (string, bool) {
 		return e.AsIdent(), known
 	case ast.SelectKind:
 		outer, ok := input(e.AsSelect().Operand())
-		return member(outer, e.AsSelect().FieldName()), ok
+		return Member(outer, e.AsSelect().FieldName()), ok
 	case ast.CallKind:
 		if call := e.AsCall(); call.FunctionName() == "_[_]" && call.Args()[1].Kind() == ast.LiteralKind {
 			if key, isText := call.Args()[1].AsLiteral().Value().(string); isText {
 				outer, ok := input(call.Args()[0])
-				return member(outer, key), ok
+				return Member(outer, key), ok
 			}
 		}
 	}
 	return "", false
 }
 
-func member(outer, name string) string {
+// Member returns the name of a member of what has a name, as decisions and audit records have it.
+func Member(outer, name string) string {
 	if plainName.MatchString(name) {
 		return outer + "." + name
 	}
 	return fmt.Sprintf("%s[%q]", outer, name)
 }
 
-func (e *expression) reads() []string { return e.inputs }
+// Reads implements [Condition].
+func (e *expression) Reads() []string { return e.inputs }
 
-// evaluate returns the value of an expression. It takes its cost from the budget.
-func (e *expression) evaluate(v *values) (bool, error) {
-	value, details, err := e.program.Eval(v.variables)
+// Evaluate implements [Condition]. It takes the cost of the expression from the budget.
+func (e *expression) Evaluate(v *Values) (bool, error) {
+	value, details, err := e.program.Eval(v.Variables)
 	cost := uint64(maxRuleCost)
 	if details != nil && details.ActualCost() != nil {
 		cost = min(*details.ActualCost(), maxRuleCost)

@@ -16,6 +16,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/accesspolicy"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/caller"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/policy"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/regopolicy"
 )
 
 // document returns a policy with a spec in one line.
@@ -30,7 +31,7 @@ func allowing(expression string) string {
 
 func set(t *testing.T, documents ...string) *accesspolicy.Set {
 	t.Helper()
-	policies, err := accesspolicy.Parse("p.yaml", []byte(strings.Join(documents, "---\n")), true)
+	policies, err := accesspolicy.Parse("p.yaml", []byte(strings.Join(documents, "---\n")), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +196,7 @@ func TestAWrongDocumentIsRefusedWithItsPlace(t *testing.T) {
 		"too much":                        {strings.Repeat("#", 300_000), "more than 262144 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := accesspolicy.Parse("p.yaml", []byte(c.text), false); err == nil || !strings.Contains(err.Error(), c.part) {
+			if _, err := accesspolicy.Parse("p.yaml", []byte(c.text), nil); err == nil || !strings.Contains(err.Error(), c.part) {
 				t.Errorf("found %v, expected %q", err, c.part)
 			}
 		})
@@ -220,7 +221,7 @@ func TestAChangeOfTheDirectoryCountsOnlyIfItIsRight(t *testing.T) {
 		err error
 	}
 	changes := make(chan change, 10)
-	d, err := accesspolicy.Open(dir, false, func(set *accesspolicy.Set, err error) { changes <- change{set, err} })
+	d, err := accesspolicy.Open(dir, nil, func(set *accesspolicy.Set, err error) { changes <- change{set, err} })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -313,7 +314,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(document("p", "{deny: [{name: d, when: 'origin.peer != \"\"'}]}"))
 	f.Add("a: &a [*a]\n---\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		policies, err := accesspolicy.Parse("p.yaml", []byte(text), true)
+		policies, err := accesspolicy.Parse("p.yaml", []byte(text), regopolicy.Compile)
 		if (err == nil) != (len(policies) > 0) {
 			t.Fatalf("found %d policies and %v", len(policies), err)
 		}

@@ -75,8 +75,8 @@ type Decision struct {
 
 // Decide says whether a caller may have a data key.
 func (s *Set) Decide(who caller.Caller, object policy.Object, now time.Time) Decision {
-	d := decider{values: values{variables: activation(who, object, now), budget: maxCost}, inputs: map[string]bool{}}
-	defer d.values.close()
+	d := decider{values: Values{Variables: activation(who, object, now), budget: maxCost}, inputs: map[string]bool{}}
+	defer d.values.end()
 	d.decide(s.policies)
 	for name := range d.inputs {
 		d.Inputs = append(d.Inputs, name)
@@ -87,7 +87,7 @@ func (s *Set) Decide(who caller.Caller, object policy.Object, now time.Time) Dec
 
 type decider struct {
 	Decision
-	values values
+	values Values
 	inputs map[string]bool
 }
 
@@ -146,10 +146,10 @@ func (d *decider) end(r *rule, what string) {
 }
 
 func (d *decider) evaluate(r *rule) (bool, error) {
-	for _, name := range r.reads() {
+	for _, name := range r.Reads() {
 		d.inputs[name] = true
 	}
-	found, err := r.evaluate(&d.values)
+	found, err := r.Evaluate(&d.values)
 	if err != nil {
 		d.Problems = append(d.Problems, Problem{Step: r.step(), Err: err})
 	}

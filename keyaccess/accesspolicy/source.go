@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// maxSource is the number of characters of all expressions of a [Source]. Admission waits for their compilation.
-const maxSource = 16 << 10
+// MaxSource is the number of characters of all expressions of a [Source]. Admission waits for their compilation.
+const MaxSource = 16 << 10
 
 // Source is a policy in text, with the fields that a document has below spec.
 type Source struct {
@@ -33,19 +33,19 @@ type Mistake struct {
 }
 
 // Compile compiles a policy. The names of its rules are taken as they are, and say in decisions and audit records which rule
-// it was: whoever calls Compile has checked them. rego permits a module in Rego.
-func Compile(name string, source Source, rego bool) (*Policy, []Mistake) {
-	if length := source.length(); length > maxSource {
-		return nil, []Mistake{{Err: fmt.Errorf("found expressions of %d characters together, expected at most %d", length, maxSource)}}
+// it was: whoever calls Compile has checked them. modules compiles a module in Rego.
+func Compile(name string, source Source, modules CompileModule) (*Policy, []Mistake) {
+	if length := source.length(); length > MaxSource {
+		return nil, []Mistake{{Err: fmt.Errorf("found expressions of %d characters together, expected at most %d", length, MaxSource)}}
 	}
 	p := &Policy{Name: name}
 	var mistakes []Mistake
 	one := func(list, ruleName string, index int, at, text string) rule {
 		compiled, err := compile(text)
-		for _, problem := range each(err) {
+		for _, problem := range Problems(err) {
 			mistakes = append(mistakes, Mistake{List: list, Index: index, Err: problem})
 		}
-		return rule{policy: name, name: ruleName, at: at, condition: compiled}
+		return rule{policy: name, name: ruleName, at: at, Condition: compiled}
 	}
 	if source.AppliesTo != "" {
 		applies := one("appliesTo", "appliesTo", 0, "spec.appliesTo", source.AppliesTo)
@@ -65,7 +65,7 @@ func Compile(name string, source Source, rego bool) (*Policy, []Mistake) {
 		}
 	}
 	if source.Rego != "" {
-		for _, problem := range each(p.compileModule(source, rego)) {
+		for _, problem := range Problems(p.compileModule(source, modules)) {
 			mistakes = append(mistakes, Mistake{List: "rego", Err: problem})
 		}
 	}
@@ -79,14 +79,14 @@ func Compile(name string, source Source, rego bool) (*Policy, []Mistake) {
 }
 
 // compileModule compiles the module of a source.
-func (p *Policy) compileModule(source Source, rego bool) error {
+func (p *Policy) compileModule(source Source, modules CompileModule) error {
 	switch {
-	case !rego:
+	case modules == nil:
 		return errRegoIsOff
 	case len(source.Deny)+len(source.Allow) > 0:
 		return errBoth
 	}
-	return p.setModule(source.Rego, "spec.rego")
+	return p.setModule(source.Rego, "spec.rego", modules)
 }
 
 // length returns the number of characters of all expressions.
@@ -100,8 +100,8 @@ func (s *Source) length() int {
 	return all
 }
 
-// each returns the errors that were joined.
-func each(err error) []error {
+// Problems returns the errors that were joined.
+func Problems(err error) []error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return joined.Unwrap()
 	}

@@ -17,7 +17,7 @@ func TestAPolicyInTextDecidesAsTheSameDocument(t *testing.T) {
 		AppliesTo: "size(object.attributes) > 0",
 		Deny:      []SourceRule{{"nobody", "caller.subject == 'mallory'"}},
 		Allow:     []SourceRule{{"cleared", "caller.claims.clearance >= 3"}},
-	}, false)
+	}, nil)
 	if len(mistakes) > 0 {
 		t.Fatal(mistakes)
 	}
@@ -28,7 +28,7 @@ spec:
   appliesTo: size(object.attributes) > 0
   deny: [{name: nobody, when: caller.subject == 'mallory'}]
   allow: [{name: cleared, when: caller.claims.clearance >= 3}]
-`), false)
+`), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func TestMistakesOfAPolicyInTextHaveTheirPlace(t *testing.T) {
 		"one in each":     {Source{Deny: []SourceRule{{"a", "x"}}, Allow: []SourceRule{{"a", "y"}}}, "deny 0 line 1, column 1 of the expression: undeclared reference to 'x'; allow 0 line 1, column 1"},
 		"an empty branch": {Source{Deny: []SourceRule{{"a", "true || "}}}, "deny 0 line 1, column 9 of the expression: Syntax error"},
 	} {
-		p, mistakes := Compile("p", c.source, false)
+		p, mistakes := Compile("p", c.source, nil)
 		var found []string
 		for _, m := range mistakes {
 			found = append(found, fmt.Sprintf("%s %d %s", m.List, m.Index, m.Err))

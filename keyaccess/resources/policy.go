@@ -9,12 +9,12 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/accesspolicy"
 )
 
-// Policy compiles a policy. Each problem has the field, and line and column in its expression or module. rego permits modules in
-// Rego.
-func Policy(object *v1alpha1.KeyAccessPolicy, rego bool) (*accesspolicy.Policy, field.ErrorList) {
+// Policy compiles a policy. Each problem has the field, and line and column in its expression or module. modules compiles
+// modules in Rego.
+func Policy(object *v1alpha1.KeyAccessPolicy, modules accesspolicy.CompileModule) (*accesspolicy.Policy, field.ErrorList) {
 	policy, mistakes := accesspolicy.Compile(object.Name, accesspolicy.Source{
 		AppliesTo: string(object.Spec.AppliesTo), Deny: rules(object.Spec.Deny), Allow: rules(object.Spec.Allow), Rego: object.Spec.Rego,
-	}, rego)
+	}, modules)
 	var problems field.ErrorList
 	for _, mistake := range mistakes {
 		at := field.NewPath("spec")

@@ -139,11 +139,42 @@ func TestTheKeyAccessServiceIsReachedByClientsAndReachesWhatTheValuesSay(t *test
 func TestOneValuePermitsRegoInTheServiceAndAtAdmission(t *testing.T) {
 	for value, want := range map[string]bool{"keyAccess.rego=true": true, "keyAccess.rego=false": false} {
 		objects := withKeyAccess(t, value)
-		for name, flag := range map[string]string{keyAccess: "--rego", release: "--key-access-rego"} {
+		for name, flag := range map[string]string{keyAccess: "--rego", release: "--key-access-rego-dir=/run/crypto-broker-rego/socket"} {
 			args := find[appsv1.Deployment](t, objects, "Deployment", name).Spec.Template.Spec.Containers[0].Args
 			if found := slices.Contains(args, flag); found != want {
 				t.Errorf("%s: found %t for %s of %s, expected %t", value, found, flag, name, want)
 			}
+		}
+		if containers := find[appsv1.Deployment](t, objects, "Deployment", release).Spec.Template.Spec.Containers; (len(containers) == 2) != want {
+			t.Errorf("%s: found %d containers of the operator", value, len(containers))
+		}
+	}
+}
+
+func TestModulesAreCheckedInAContainerThatHasNothingElse(t *testing.T) {
+	pod := find[appsv1.Deployment](t, withKeyAccess(t, "keyAccess.rego=true"), "Deployment", release).Spec.Template.Spec
+	operator, check := pod.Containers[0], pod.Containers[1]
+	mount := func(c corev1.Container, path string) *corev1.VolumeMount {
+		for i := range c.VolumeMounts {
+			if c.VolumeMounts[i].MountPath == path {
+				return &c.VolumeMounts[i]
+			}
+		}
+		return &corev1.VolumeMount{}
+	}
+	const sockets, token = "/run/crypto-broker-rego", "/var/run/secrets/kubernetes.io/serviceaccount"
+	for what, holds := range map[string]bool{
+		"the command of the gateway":        slices.Equal(check.Args, []string{"rego-check", "--socket-dir=" + sockets + "/socket"}) && strings.Contains(check.Image, "/gateway:"),
+		"a socket that both see":            mount(check, sockets).Name == "rego" && mount(operator, sockets).Name == "rego" && mount(operator, sockets).ReadOnly,
+		"an empty place for the token":      mount(check, token).Name == "no-token" && mount(operator, token).Name == "",
+		"no environment, port and probe":    len(check.Env)+len(check.Ports) == 0 && check.LivenessProbe == nil && check.ReadinessProbe == nil,
+		"a read-only root":                  *check.SecurityContext.ReadOnlyRootFilesystem,
+		"more memory than a module may use": check.Resources.Limits.Memory().Value() >= 300<<20,
+		"an answer while the operator ends": check.Lifecycle.PreStop.Sleep.Seconds == 5,
+		"volumes that are empty":            !slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool { return v.EmptyDir == nil }),
+	} {
+		if !holds {
+			t.Errorf("found no %s", what)
 		}
 	}
 }

@@ -23,8 +23,8 @@ type Options struct {
 	// service of the chart is there.
 	OperatorNamespace string
 
-	// KeyAccessRego permits KeyAccessPolicies in Rego.
-	KeyAccessRego bool
+	// KeyAccessModules checks modules of KeyAccessPolicies in Rego, nil where these are off.
+	KeyAccessModules CheckModule
 
 	// MinimumStrength is the least strength in bits that a profile must have, 0
 	// for none.
@@ -60,7 +60,7 @@ func Handlers(scheme *runtime.Scheme, reader client.Reader, options Options) Val
 		ClusterCryptoProfile: audited(options.Audit, traced(options.Traces, counted(guardedBy(guard, decoder, guardedCluster, validCluster.Handler)))),
 		KeyProvider:          audited(options.Audit, admission.WithValidator(scheme, newKeyProviderValidator(keys)).Handler),
 		ClusterKeyProvider:   audited(options.Audit, admission.WithValidator(scheme, newClusterKeyProviderValidator(keys)).Handler),
-		KeyAccessPolicy:      audited(options.Audit, admission.WithValidator(scheme, newKeyAccessPolicyValidator(options.OperatorNamespace, options.KeyAccessRego)).Handler),
+		KeyAccessPolicy:      audited(options.Audit, admission.WithValidator(scheme, newKeyAccessPolicyValidator(options.OperatorNamespace, options.KeyAccessModules)).Handler),
 		KeyAccessPeer:        audited(options.Audit, admission.WithValidator(scheme, newKeyAccessPeerValidator(options.OperatorNamespace)).Handler),
 	}
 }

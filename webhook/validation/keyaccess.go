@@ -4,6 +4,7 @@ package validation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -14,40 +15,80 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/accesspolicy"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/resources"
 )
 
-// keyAccessValidator refuses policies and peers that a key access service would not accept. It reads nothing else.
+// keyAccessValidator refuses policies and peers that a key access service would not accept.
 type keyAccessValidator[T client.Object] struct {
 	kind string
 	// namespace is the one of the key access service.
 	namespace string
 	spec      func(T) any
-	validate  func(T) field.ErrorList
+	// validate returns what is wrong. The error says why an object could not be checked.
+	validate func(context.Context, T) (field.ErrorList, error)
 }
 
-func newKeyAccessPolicyValidator(namespace string, rego bool) *keyAccessValidator[*v1alpha1.KeyAccessPolicy] {
+// CheckModule returns what is wrong with a module in Rego, a sentence for each problem. The error says why it was not checked.
+type CheckModule func(ctx context.Context, module string) (problems []string, err error)
+
+func newKeyAccessPolicyValidator(namespace string, modules CheckModule) *keyAccessValidator[*v1alpha1.KeyAccessPolicy] {
 	return &keyAccessValidator[*v1alpha1.KeyAccessPolicy]{
 		kind: "KeyAccessPolicy", namespace: namespace,
 		spec: func(p *v1alpha1.KeyAccessPolicy) any { return p.Spec },
-		validate: func(p *v1alpha1.KeyAccessPolicy) field.ErrorList {
-			if rego && p.Spec.Rego != "" && p.Namespace != namespace {
+		validate: func(ctx context.Context, p *v1alpha1.KeyAccessPolicy) (field.ErrorList, error) {
+			if modules != nil && p.Spec.Rego != "" && p.Namespace != namespace {
 				// Modules that take long to compile are for those to judge who have the keys.
-				return field.ErrorList{field.Forbidden(field.NewPath("spec", "rego"), fmt.Sprintf("found a module in Rego outside of the namespace %q of the key access service", namespace))}
+				return field.ErrorList{field.Forbidden(field.NewPath("spec", "rego"), fmt.Sprintf("found a module in Rego outside of the namespace %q of the key access service", namespace))}, nil
 			}
-			_, problems := resources.Policy(p, rego)
-			return problems
+			return checkPolicy(ctx, p, modules)
 		},
 	}
+}
+
+// checkPolicy returns what is wrong with a policy. Its expressions are compiled here, and its module elsewhere.
+func checkPolicy(ctx context.Context, p *v1alpha1.KeyAccessPolicy, modules CheckModule) (field.ErrorList, error) {
+	if modules == nil {
+		_, problems := resources.Policy(p, nil)
+		return problems, nil
+	}
+	var unchecked error
+	_, problems := resources.Policy(p, func(text string) (accesspolicy.Module, error) {
+		found, err := modules(ctx, text)
+		if err != nil {
+			unchecked = err
+			return accesspolicy.Module{}, err
+		}
+		var mistakes []error
+		for _, problem := range found {
+			mistakes = append(mistakes, errors.New(problem))
+		}
+		return accesspolicy.Module{Allow: elsewhere{}}, errors.Join(mistakes...)
+	})
+	if unchecked != nil {
+		return nil, fmt.Errorf("spec.rego: the module was not checked, try again: %w", unchecked)
+	}
+	return problems, nil
+}
+
+// elsewhere is a rule of a module that was compiled elsewhere.
+type elsewhere struct{}
+
+// Reads implements [accesspolicy.Condition].
+func (elsewhere) Reads() []string { return nil }
+
+// Evaluate implements [accesspolicy.Condition].
+func (elsewhere) Evaluate(*accesspolicy.Values) (bool, error) {
+	return false, errors.New("the module was compiled elsewhere")
 }
 
 func newKeyAccessPeerValidator(namespace string) *keyAccessValidator[*v1alpha1.KeyAccessPeer] {
 	return &keyAccessValidator[*v1alpha1.KeyAccessPeer]{
 		kind: "KeyAccessPeer", namespace: namespace,
 		spec: func(p *v1alpha1.KeyAccessPeer) any { return p.Spec },
-		validate: func(p *v1alpha1.KeyAccessPeer) field.ErrorList {
+		validate: func(_ context.Context, p *v1alpha1.KeyAccessPeer) (field.ErrorList, error) {
 			_, problems := resources.Peer(p, nil)
-			return problems
+			return problems, nil
 		},
 	}
 }
@@ -58,8 +99,12 @@ var (
 )
 
 // ValidateCreate implements admission.Validator.
-func (v *keyAccessValidator[T]) ValidateCreate(_ context.Context, object T) (admission.Warnings, error) {
-	if problems := v.validate(object); len(problems) > 0 {
+func (v *keyAccessValidator[T]) ValidateCreate(ctx context.Context, object T) (admission.Warnings, error) {
+	problems, err := v.validate(ctx, object)
+	if err != nil {
+		return nil, apierrors.NewServiceUnavailable(err.Error())
+	}
+	if len(problems) > 0 {
 		kind := schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: v.kind}
 		return nil, apierrors.NewInvalid(kind, object.GetName(), firstProblems(problems))
 	}

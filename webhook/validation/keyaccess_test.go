@@ -3,7 +3,9 @@
 package validation
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -14,6 +16,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/accesspolicy"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/regopolicy"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
@@ -87,11 +91,23 @@ func TestALabelOfAWrongPolicyCanBeChanged(t *testing.T) {
 
 func TestPoliciesInRegoAreCompiledWhereTheyArePermitted(t *testing.T) {
 	const own = "crypto-broker-system"
-	handler := Handlers(fixture.Scheme(t), keyProvidersWith(t), Options{OperatorNamespace: own, KeyAccessRego: true}).KeyAccessPolicy
+	check := func(_ context.Context, module string) (problems []string, err error) {
+		if strings.Contains(module, "unchecked") {
+			return nil, errors.New("gateway rego-check did not answer")
+		}
+		_, err = regopolicy.Compile(module)
+		for _, problem := range accesspolicy.Problems(err) {
+			problems = append(problems, problem.Error())
+		}
+		return problems, nil
+	}
+	handler := Handlers(fixture.Scheme(t), keyProvidersWith(t), Options{OperatorNamespace: own, KeyAccessModules: check}).KeyAccessPolicy
 	for name, c := range map[string]struct{ namespace, module, refusal string }{
 		"a good module":         {own, "allow if input.caller.bound", ""},
 		"a wrong module":        {own, "allow if input.caller.isuer == 1", "spec.rego: Invalid value: line 2, column 10 of the module: undefined ref: input.caller.isuer"},
 		"a call to the network": {own, "allow if http.send({})", "spec.rego: Invalid value: line 2, column 10 of the module: undefined function http.send"},
+		"two mistakes":          {own, "allow if {\\n  input.x\\n  input.y\\n}", "[spec.rego: Invalid value: line 3, column 3 of the module: undefined ref: input.x, spec.rego: Invalid value: line 4, column 3"},
+		"nobody who checks":     {own, "unchecked", "spec.rego: the module was not checked, try again: gateway rego-check did not answer"},
 		"another namespace":     {"shop", "allow if input.caller.bound", `spec.rego: Forbidden: found a module in Rego outside of the namespace "crypto-broker-system" of the key access service`},
 	} {
 		response := handler.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{

@@ -19,7 +19,7 @@ var programs = []struct {
 }{
 	{"broker", []string{"health"}},
 	{"operator", nil},
-	{"gateway", []string{"kms", "key-access"}},
+	{"gateway", []string{"kms", "key-access", "rego-check", "access"}},
 	{"crypto-broker", nil},
 	{"kubectl-crypto_broker", nil},
 }

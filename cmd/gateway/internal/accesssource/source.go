@@ -25,12 +25,12 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/resources"
 )
 
-// Options of a source. All but Rego and Peers are required.
+// Options of a source. All but Modules and Peers are required.
 type Options struct {
 	// Objects lists and watches KeyAccessPolicies and KeyAccessPeers of one namespace. Its owner starts it.
 	Objects cache.Cache
-	// Rego permits policies in Rego.
-	Rego bool
+	// Modules compiles policies in Rego, nil where they are off.
+	Modules accesspolicy.CompileModule
 	// Issuers are the issuers for callers of peers that name no issuers.
 	Issuers []caller.Issuer
 	// PoliciesChanged is called with a new set, and with the reason why a change does not count.
@@ -151,7 +151,7 @@ func (s *Source) handler(put func(client.Object) bool, remove func(string), appl
 
 func (s *Source) putPolicy(found client.Object) bool {
 	return s.policies.put(found, func() (*accesspolicy.Policy, field.ErrorList) {
-		return resources.Policy(found.(*v1alpha1.KeyAccessPolicy), s.options.Rego)
+		return resources.Policy(found.(*v1alpha1.KeyAccessPolicy), s.options.Modules)
 	})
 }
 

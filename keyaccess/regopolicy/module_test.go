@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package accesspolicy
+package regopolicy
 
 import (
 	"fmt"
@@ -9,23 +9,24 @@ import (
 	"testing"
 	"time"
 
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/accesspolicy"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/caller"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/policy"
 )
 
 // inRego returns a policy whose module has these rules.
-func inRego(t testing.TB, name, rules string) *Policy {
+func inRego(t testing.TB, name, rules string) *accesspolicy.Policy {
 	t.Helper()
-	p, mistakes := Compile(name, Source{Rego: "package keyaccess\n\n" + rules}, true)
+	p, mistakes := accesspolicy.Compile(name, accesspolicy.Source{Rego: "package keyaccess\n\n" + rules}, Compile)
 	if len(mistakes) > 0 {
 		t.Fatalf("%s: %v", rules, mistakes)
 	}
 	return p
 }
 
-func decide(t testing.TB, policies ...*Policy) Decision {
+func decide(t testing.TB, policies ...*accesspolicy.Policy) accesspolicy.Decision {
 	t.Helper()
-	set, err := NewSet(policies)
+	set, err := accesspolicy.NewSet(policies)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,8 +70,8 @@ func TestAModulePermitsOnlyWhatItSays(t *testing.T) {
 }
 
 func TestAModuleAddsUpWithOtherPolicies(t *testing.T) {
-	expression := func(name, allow string) *Policy {
-		p, mistakes := Compile(name, Source{Allow: []SourceRule{{"a", allow}}}, false)
+	expression := func(name, allow string) *accesspolicy.Policy {
+		p, mistakes := accesspolicy.Compile(name, accesspolicy.Source{Allow: []accesspolicy.SourceRule{{Name: "a", When: allow}}}, nil)
 		if len(mistakes) > 0 {
 			t.Fatal(mistakes)
 		}
@@ -78,18 +79,18 @@ func TestAModuleAddsUpWithOtherPolicies(t *testing.T) {
 	}
 	allows, denies := inRego(t, "rego", "allow := true"), inRego(t, "rego", "allow := true\ndeny := true")
 	for _, c := range []struct {
-		policies  []*Policy
+		policies  []*accesspolicy.Policy
 		permitted bool
 	}{
-		{[]*Policy{allows, expression("cel", "true")}, true},
-		{[]*Policy{allows, expression("cel", "false")}, false},
-		{[]*Policy{denies, expression("cel", "true")}, false},
+		{[]*accesspolicy.Policy{allows, expression("cel", "true")}, true},
+		{[]*accesspolicy.Policy{allows, expression("cel", "false")}, false},
+		{[]*accesspolicy.Policy{denies, expression("cel", "true")}, false},
 	} {
 		if d := decide(t, c.policies...); d.Permitted != c.permitted {
 			t.Errorf("found %+v, expected %t", d, c.permitted)
 		}
 	}
-	p, mistakes := Compile("other", Source{AppliesTo: "object.keyId == 'other'", Rego: "package keyaccess\nallow := true"}, true)
+	p, mistakes := accesspolicy.Compile("other", accesspolicy.Source{AppliesTo: "object.keyId == 'other'", Rego: "package keyaccess\nallow := true"}, Compile)
 	if len(mistakes) > 0 {
 		t.Fatal(mistakes)
 	}
@@ -120,26 +121,26 @@ level(a) if startswith(a, input.origin.peer)`))
 
 func TestAModuleIsRefusedWithThePlaceOfWhatIsWrong(t *testing.T) {
 	for text, want := range map[string]string{
-		"package other\nallow := true":                                              "line 1, column 1 of the module: expected it to begin with: package keyaccess",
-		"allow := true":                                                             "line 1, column 1 of the module: package expected",
-		"package keyaccess\ndeny := true":                                           "line 1, column 1 of the module: found no rule allow, without which nothing is permitted",
-		"package keyaccess\nallow if {\n  x ==":                                     "line 3, column 6 of the module: unexpected eof token",
-		"package keyaccess\nallow if input.caller.isuer == \"x\"":                   "line 2, column 10 of the module: undefined ref: input.caller.isuer",
-		"package keyaccess\nallow if x":                                             "line 2, column 10 of the module: var x is unsafe",
-		"package keyaccess\nallow if allow":                                         "line 2, column 1 of the module: rule data.keyaccess.allow is recursive",
-		"package keyaccess\nallow if http.send({\"url\": \"https://example.com\"})": "line 2, column 10 of the module: undefined function http.send",
-		"package keyaccess\nallow if net.lookup_ip_addr(\"example.com\")":           "undefined function net.lookup_ip_addr",
-		"package keyaccess\nallow if time.now_ns() > 0":                             "undefined function time.now_ns",
-		"package keyaccess\nallow if rand.intn(\"x\", 2) == 0":                      "undefined function rand.intn",
-		"package keyaccess\nallow if opa.runtime().env.HOME":                        "undefined function opa.runtime",
-		"package keyaccess\nallow if regex.match(\"a\", input.now)":                 "undefined function regex.match",
-		"package keyaccess\nallow if trace(\"x\")":                                  "undefined function trace",
-		"package keyaccess\nallow contains \"x\" if true":                           "line 2, column 1 of the module: found a set, an object or a function with the name allow, expected a rule that is true or false",
-		"package keyaccess\nallow := true\ndeny contains \"x\" if true":             "line 3, column 1 of the module: found a set, an object or a function with the name deny, expected a rule that is true or false",
-		"package keyaccess\nallow(x) if x":                                          "found a set, an object or a function with the name allow",
-		"package keyaccess\nallow := true\n#" + strings.Repeat("x", maxSource):      fmt.Sprintf("found a module of %d characters, expected at most %d", maxSource+33, maxSource),
+		"package other\nallow := true":                                                      "line 1, column 1 of the module: expected it to begin with: package keyaccess",
+		"allow := true":                                                                     "line 1, column 1 of the module: package expected",
+		"package keyaccess\ndeny := true":                                                   "line 1, column 1 of the module: found no rule allow, without which nothing is permitted",
+		"package keyaccess\nallow if {\n  x ==":                                             "line 3, column 6 of the module: unexpected eof token",
+		"package keyaccess\nallow if input.caller.isuer == \"x\"":                           "line 2, column 10 of the module: undefined ref: input.caller.isuer",
+		"package keyaccess\nallow if x":                                                     "line 2, column 10 of the module: var x is unsafe",
+		"package keyaccess\nallow if allow":                                                 "line 2, column 1 of the module: rule data.keyaccess.allow is recursive",
+		"package keyaccess\nallow if http.send({\"url\": \"https://example.com\"})":         "line 2, column 10 of the module: undefined function http.send",
+		"package keyaccess\nallow if net.lookup_ip_addr(\"example.com\")":                   "undefined function net.lookup_ip_addr",
+		"package keyaccess\nallow if time.now_ns() > 0":                                     "undefined function time.now_ns",
+		"package keyaccess\nallow if rand.intn(\"x\", 2) == 0":                              "undefined function rand.intn",
+		"package keyaccess\nallow if opa.runtime().env.HOME":                                "undefined function opa.runtime",
+		"package keyaccess\nallow if regex.match(\"a\", input.now)":                         "undefined function regex.match",
+		"package keyaccess\nallow if trace(\"x\")":                                          "undefined function trace",
+		"package keyaccess\nallow contains \"x\" if true":                                   "line 2, column 1 of the module: found a set, an object or a function with the name allow, expected a rule that is true or false",
+		"package keyaccess\nallow := true\ndeny contains \"x\" if true":                     "line 3, column 1 of the module: found a set, an object or a function with the name deny, expected a rule that is true or false",
+		"package keyaccess\nallow(x) if x":                                                  "found a set, an object or a function with the name allow",
+		"package keyaccess\nallow := true\n#" + strings.Repeat("x", accesspolicy.MaxSource): fmt.Sprintf("found a module of %d characters, expected at most %d", accesspolicy.MaxSource+33, accesspolicy.MaxSource),
 	} {
-		p, mistakes := Compile("p", Source{Rego: text}, true)
+		p, mistakes := accesspolicy.Compile("p", accesspolicy.Source{Rego: text}, Compile)
 		if p != nil || len(mistakes) == 0 || mistakes[0].List != "rego" || !strings.Contains(mistakes[0].Err.Error(), want) {
 			t.Errorf("%.100s: found %v, expected %s", text, mistakes, want)
 		}
@@ -148,13 +149,13 @@ func TestAModuleIsRefusedWithThePlaceOfWhatIsWrong(t *testing.T) {
 
 func TestAModuleIsRefusedWhereRegoIsOffOrRulesStandBesideIt(t *testing.T) {
 	const module = "package keyaccess\nallow := true"
-	for want, try := range map[string]func() []Mistake{
-		"found a module in Rego, which is off": func() []Mistake {
-			_, mistakes := Compile("p", Source{Rego: module}, false)
+	for want, try := range map[string]func() []accesspolicy.Mistake{
+		"found a module in Rego, which is off": func() []accesspolicy.Mistake {
+			_, mistakes := accesspolicy.Compile("p", accesspolicy.Source{Rego: module}, nil)
 			return mistakes
 		},
-		"found a module in Rego beside rules": func() []Mistake {
-			_, mistakes := Compile("p", Source{Rego: module, Allow: []SourceRule{{"a", "true"}}}, true)
+		"found a module in Rego beside rules": func() []accesspolicy.Mistake {
+			_, mistakes := accesspolicy.Compile("p", accesspolicy.Source{Rego: module, Allow: []accesspolicy.SourceRule{{Name: "a", When: "true"}}}, Compile)
 			return mistakes
 		},
 	} {
@@ -165,19 +166,19 @@ func TestAModuleIsRefusedWhereRegoIsOffOrRulesStandBesideIt(t *testing.T) {
 	document := func(more string) []byte {
 		return []byte("apiVersion: cryptobroker.io/v1alpha1\nkind: KeyAccessPolicy\nmetadata: {name: p}\nspec:\n" + more + "  rego: |\n    package keyaccess\n    allow if input.caller.bound\n")
 	}
-	if policies, err := Parse("p.yaml", document(""), true); err != nil || len(policies) != 1 || len(policies[0].allow) != 1 {
+	if policies, err := accesspolicy.Parse("p.yaml", document(""), Compile); err != nil || len(policies) != 1 {
 		t.Errorf("found %v, %v, expected a policy", policies, err)
 	}
 	for _, c := range []struct {
-		text []byte
-		rego bool
-		want string
+		text    []byte
+		modules accesspolicy.CompileModule
+		want    string
 	}{
-		{document(""), false, "p.yaml:5:9: spec.rego: found a module in Rego, which is off"},
-		{document("  deny: [{name: a, when: 'true'}]\n"), true, "p.yaml:6:9: spec.rego: found a module in Rego beside rules"},
-		{[]byte(strings.Replace(string(document("")), "bound", "bond", 1)), true, "p.yaml:5:9: spec.rego: line 2, column 10 of the module: undefined ref: input.caller.bond"},
+		{document(""), nil, "p.yaml:5:9: spec.rego: found a module in Rego, which is off"},
+		{document("  deny: [{name: a, when: 'true'}]\n"), Compile, "p.yaml:6:9: spec.rego: found a module in Rego beside rules"},
+		{[]byte(strings.Replace(string(document("")), "bound", "bond", 1)), Compile, "p.yaml:5:9: spec.rego: line 2, column 10 of the module: undefined ref: input.caller.bond"},
 	} {
-		if _, err := Parse("p.yaml", c.text, c.rego); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := accesspolicy.Parse("p.yaml", c.text, c.modules); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("found %v, expected %s", err, c.want)
 		}
 	}
@@ -207,7 +208,7 @@ func TestAModuleThatTakesLongToCompileIsRefusedAndOthersWithIt(t *testing.T) {
 	slow := "package keyaccess\nallow if " + strings.Repeat("count([1|", 16) + "1" + strings.Repeat("])==1", 16)
 	expectOnly := func(text, want string) {
 		t.Helper()
-		if _, mistakes := Compile("p", Source{Rego: text}, true); len(mistakes) != 1 || !strings.Contains(mistakes[0].Err.Error(), want) {
+		if _, mistakes := accesspolicy.Compile("p", accesspolicy.Source{Rego: text}, Compile); len(mistakes) != 1 || !strings.Contains(mistakes[0].Err.Error(), want) {
 			t.Errorf("found %v, expected %s", mistakes, want)
 		}
 	}

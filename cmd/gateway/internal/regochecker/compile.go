@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package regochecker
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"runtime/metrics"
+	"time"
+	"unicode/utf8"
+
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/accesspolicy"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/regocheck"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/regopolicy"
+)
+
+const (
+	// maxMemory is how much memory a process that compiles may have in bytes, and memoryInterval how often it looks. It ends if it
+	// has more, because a container that runs out of memory ends as a whole.
+	maxMemory      = 256 << 20
+	memoryInterval = 10 * time.Millisecond
+	// exitMemory is the exit code of a process that has too much memory.
+	exitMemory = 9
+	// maxProblems and maxProblem are the number of problems that are told, and the length of one in bytes.
+	maxProblems, maxProblem = 16, 1000
+)
+
+// CompileOne compiles the module of a reader, and writes what is wrong with it as a [regocheck.Answer]. It limits the memory of this process
+// for good.
+func CompileOne(from io.Reader, to io.Writer) error {
+	go limitMemory()
+	module, err := io.ReadAll(io.LimitReader(from, regocheck.MaxModule+1))
+	if err != nil {
+		return fmt.Errorf("read the module: %w", err)
+	}
+	_, err = regopolicy.Compile(string(module)) // which refuses one that is too long
+	return json.NewEncoder(to).Encode(answerOf(err))
+}
+
+// limitMemory ends this process when it has too much memory.
+func limitMemory() {
+	had := []metrics.Sample{{Name: "/memory/classes/total:bytes"}}
+	for range time.Tick(memoryInterval) {
+		if metrics.Read(had); had[0].Value.Uint64() > maxMemory {
+			os.Exit(exitMemory)
+		}
+	}
+}
+
+// answerOf returns the answer for an error of [regopolicy.Compile].
+func answerOf(err error) regocheck.Answer {
+	answer := regocheck.Answer{Problems: []string{}}
+	problems := accesspolicy.Problems(err)
+	for _, problem := range problems[:min(len(problems), maxProblems)] {
+		answer.Problems = append(answer.Problems, cut(problem.Error()))
+	}
+	return answer
+}
+
+// cut returns a text, or its beginning if it is long.
+func cut(text string) string {
+	if len(text) <= maxProblem {
+		return text
+	}
+	end := maxProblem
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + "…"
+}
