@@ -164,7 +164,7 @@ test-clients: ## Run released clients of the protocol against the broker (Linux,
 
 .PHONY: test-contract
 test-contract: ## Put the cases of test/contract to the broker, and to the broker of each supported release, by every client in this repository, by a released one, and by every version of the wire, and kill it each second (Linux, root, Node.js, Python, a JDK, Rust, OpenSSL; 2 minutes).
-	cd test/contract && go test -vet=off -count=1 .
+	cd test/contract && go test -vet=off -count=1 -timeout 20m .
 
 .PHONY: test-client-js
 test-client-js: ## Run the tests of the JavaScript client against the broker (Linux, Node.js, OpenSSL; packages come from the npm registry once; half a minute).
