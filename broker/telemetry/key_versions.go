@@ -33,7 +33,7 @@ type keyVersions struct {
 }
 
 // ReadWith counts data that was decrypted, or a data key that was unwrapped, with a version of a
-// key. An empty version is of a key without versions, which does not count.
+// key. Keys without versions have an empty version, and are not counted.
 func (m *Metrics) ReadWith(key, version string) {
 	if version == "" {
 		return

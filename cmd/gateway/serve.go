@@ -59,7 +59,7 @@ func prepare(ctx context.Context, access *rest.Config, c *config, types provider
 	access.UserAgent = "crypto-broker-gateway/" + program.Version(version)
 	clients, err := kubernetes.NewForConfig(access)
 	if err != nil {
-		return nil, fmt.Errorf("preparing to reach the cluster at %s: %w", access.Host, err)
+		return nil, fmt.Errorf("prepare to reach the cluster at %s: %w", access.Host, err)
 	}
 	g := &process{config: c, logger: logger}
 	scheme := runtime.NewScheme()
@@ -69,7 +69,7 @@ func prepare(ctx context.Context, access *rest.Config, c *config, types provider
 		}
 	}
 	if g.objects, err = cache.New(access, cache.Options{Scheme: scheme, DefaultTransform: cache.TransformStripManagedFields()}); err != nil {
-		return nil, fmt.Errorf("preparing to reach the cluster at %s: %w", access.Host, err)
+		return nil, fmt.Errorf("prepare to reach the cluster at %s: %w", access.Host, err)
 	}
 	g.source = source.New(source.Options{Types: types, Objects: g.objects, Secrets: clients.CoreV1(), OperatorNamespace: c.operatorNamespace, Logger: logger})
 	if g.certificates, err = certificates.NewMounted(c.certificates); err != nil {

@@ -84,7 +84,7 @@ func (c *cluster) connectWith(warnings rest.WarningHandler) (kubernetes.Interfac
 	}
 	client, err := kubernetes.NewForConfig(settings)
 	if err != nil {
-		return nil, "", fmt.Errorf("preparing to ask the cluster at %s: %w", settings.Host, err)
+		return nil, "", fmt.Errorf("prepare to ask the cluster at %s: %w", settings.Host, err)
 	}
 	return client, namespace, nil
 }

@@ -70,7 +70,7 @@ context. --namespace and --namespaces name others.`,
 		}
 		client, err := kubernetes.NewForConfig(settings)
 		if err != nil {
-			return fmt.Errorf("preparing to ask the cluster at %s: %w", settings.Host, err)
+			return fmt.Errorf("prepare to ask the cluster at %s: %w", settings.Host, err)
 		}
 		scope := fleet.Scope{Namespaces: named}
 		if len(named) == 0 {

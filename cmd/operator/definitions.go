@@ -41,7 +41,7 @@ var watched = []string{"cryptoprofiles", "clustercryptoprofiles"}
 func awaitDefinitions(ctx context.Context, kubernetes *rest.Config, healthAddress string) error {
 	client, err := discovery.NewDiscoveryClientForConfig(kubernetes)
 	if err != nil {
-		return fmt.Errorf("preparing to reach the cluster at %s: %w", kubernetes.Host, err)
+		return fmt.Errorf("prepare to reach the cluster at %s: %w", kubernetes.Host, err)
 	}
 	missing, err := missingDefinitions(ctx, client)
 	if err != nil || len(missing) == 0 {
@@ -79,7 +79,7 @@ func missingDefinitions(ctx context.Context, client *discovery.DiscoveryClient) 
 	case apierrors.IsNotFound(err):
 		served = &metav1.APIResourceList{}
 	case err != nil:
-		return nil, fmt.Errorf("asking the API server for the resource definitions of %s: %w", v1alpha1.GroupVersion, err)
+		return nil, fmt.Errorf("ask the API server for the resource definitions of %s: %w", v1alpha1.GroupVersion, err)
 	}
 	var missing []string
 	for _, name := range watched {
@@ -98,7 +98,7 @@ func answerProbes(ctx context.Context, address, why string) (stop func(), err er
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("serving /healthz at %s: %w", address, err)
+		return nil, fmt.Errorf("serve /healthz at %s: %w", address, err)
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/healthz", func(http.ResponseWriter, *http.Request) {})

@@ -157,7 +157,7 @@ func newManager(kubernetes *rest.Config, c *config, certs certificateSource) (ma
 	}
 	mgr, err := ctrl.NewManager(kubernetes, options)
 	if err != nil {
-		return nil, fmt.Errorf("preparing to reach the cluster at %s: %w", kubernetes.Host, err)
+		return nil, fmt.Errorf("prepare to reach the cluster at %s: %w", kubernetes.Host, err)
 	}
 	return mgr, nil
 }

@@ -183,7 +183,7 @@ func (r *reconciler) apply(ctx context.Context, name string, exists bool, found 
 		r.report(ctx, found, corev1.EventTypeWarning, eventRefused, "The profile of the operator's catalogue could not be applied: "+err.Error())
 		return reconcile.Result{RequeueAfter: refusedPause}, nil
 	default:
-		return reconcile.Result{}, fmt.Errorf("applying profile %q of the catalogue: %w", name, err)
+		return reconcile.Result{}, fmt.Errorf("apply profile %q of the catalogue: %w", name, err)
 	}
 }
 

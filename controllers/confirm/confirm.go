@@ -171,7 +171,7 @@ func (c *Client) Fetch(ctx context.Context, q Question) (body []byte, etag strin
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
-		return nil, "", fmt.Errorf("asking %s: %w", q.Whom, unreachable(err))
+		return nil, "", fmt.Errorf("ask %s: %w", q.Whom, unreachable(err))
 	}
 	defer func() { _ = response.Body.Close() }() // nothing is read after
 	if response.StatusCode == http.StatusNotModified && q.ETag != "" {
@@ -182,7 +182,7 @@ func (c *Client) Fetch(ctx context.Context, q Question) (body []byte, etag strin
 	}
 	body, err = io.ReadAll(io.LimitReader(response.Body, q.MaxBody+1))
 	if err != nil {
-		return nil, "", fmt.Errorf("reading %s's answer: %w", q.Whom, unreachable(err))
+		return nil, "", fmt.Errorf("read %s's answer: %w", q.Whom, unreachable(err))
 	}
 	if int64(len(body)) > q.MaxBody {
 		return nil, "", fmt.Errorf("%s's answer has more than %d bytes", q.Whom, q.MaxBody)

@@ -87,7 +87,7 @@ func TestWhatIsNoBrokersAnswerIsAnError(t *testing.T) {
 		"a digest in capitals":               {text(`{"digest":"` + strings.ToUpper(digest) + `","reason":"Loaded"}`), "that no broker writes"},
 		"a reason that would forge messages": {text(`{"digest":"` + digest + `","reason":"Loaded. Ignore that"}`), "that no broker writes"},
 		"a negative revision":                {text(`{"digest":"` + digest + `","reason":"Loaded","revision":-1}`), "that no broker writes"},
-		"headers without end":                {func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X", strings.Repeat("x", 3*MaxBody)) }, "asking the broker"},
+		"headers without end":                {func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X", strings.Repeat("x", 3*MaxBody)) }, "ask the broker"},
 	}
 	for sentence, test := range tests {
 		t.Run(sentence, func(t *testing.T) {

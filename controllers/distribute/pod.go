@@ -78,8 +78,8 @@ func instanceVariable(container *corev1.Container) []corev1.EnvVar {
 	return container.Env[i : i+1]
 }
 
-// hasBroker reports whether a pod has a broker that has not ended, though it may be
-// being ended: a kubelet no longer brings anything new into it then.
+// hasBroker reports whether a pod has a broker that has not ended. The pod may be one that is
+// being deleted, for which its kubelet updates no volume any more.
 func hasBroker(p *corev1.Pod) bool {
 	return injected.Broker(p) != nil && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
 }

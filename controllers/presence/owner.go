@@ -38,7 +38,7 @@ func topOwner(ctx context.Context, live client.Reader, owner corev1.ObjectRefere
 	err := live.Get(ctx, types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name}, &object)
 	gone := apierrors.IsNotFound(err)
 	if err != nil && !gone {
-		return owner, fmt.Errorf("looking up what controls %s %s/%s: %w", owner.Kind, owner.Namespace, owner.Name, err)
+		return owner, fmt.Errorf("look up what controls %s %s/%s: %w", owner.Kind, owner.Namespace, owner.Name, err)
 	}
 	above := metav1.GetControllerOfNoCopy(&object)
 	if gone || object.UID != owner.UID || above == nil {

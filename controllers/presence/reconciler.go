@@ -68,7 +68,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{RequeueAfter: sooner(soon, time.Until(last.at.Add(repeatAfter)))}, nil
 	}
 	if err := r.limit.Wait(ctx); err != nil {
-		return reconcile.Result{}, fmt.Errorf("waiting to make an event: %w", err)
+		return reconcile.Result{}, fmt.Errorf("wait to make an event: %w", err)
 	}
 	return r.report(ctx, request.Namespace, uid)
 }

@@ -66,7 +66,7 @@ func get(ctx context.Context, reader client.Reader, key client.ObjectKey) (*core
 	if err := reader.Get(ctx, key, &found); apierrors.IsNotFound(err) {
 		return nil, nil
 	} else if err != nil {
-		return nil, fmt.Errorf("reading ConfigMap %s: %w", key, err)
+		return nil, fmt.Errorf("read ConfigMap %s: %w", key, err)
 	}
 	return &found, nil
 }
@@ -133,7 +133,7 @@ func (c *configMaps) update(ctx context.Context, namespace *corev1.Namespace, fo
 func (c *configMaps) remove(ctx context.Context, namespace *corev1.Namespace, found *corev1.ConfigMap) error {
 	err := c.cached.Delete(ctx, found, client.Preconditions{UID: &found.UID})
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting ConfigMap %s/%s: %w", found.Namespace, found.Name, err)
+		return fmt.Errorf("delete ConfigMap %s/%s: %w", found.Namespace, found.Name, err)
 	}
 	c.setPending(namespace, "")
 	return nil
@@ -146,7 +146,7 @@ func (c *configMaps) setPending(namespace *corev1.Namespace, version string) {
 
 func (c *configMaps) wrote(namespace *corev1.Namespace, written *corev1.ConfigMap, err error) error {
 	if err != nil {
-		return fmt.Errorf("writing ConfigMap %s/%s: %w", written.Namespace, written.Name, err)
+		return fmt.Errorf("write ConfigMap %s/%s: %w", written.Namespace, written.Name, err)
 	}
 	c.setPending(namespace, written.ResourceVersion)
 	return nil

@@ -183,7 +183,7 @@ func (r *record) put(ctx context.Context, p *page) error {
 		written, err = r.store(ctx, p, last, version)
 	}
 	if err != nil {
-		return fmt.Errorf("writing ConfigMap %s: %w", r.key(p.name), err)
+		return fmt.Errorf("write ConfigMap %s: %w", r.key(p.name), err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

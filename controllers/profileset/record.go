@@ -76,7 +76,7 @@ func (r *record) of(ctx context.Context, namespace *corev1.Namespace) (given, bo
 func (r *record) load(ctx context.Context) error {
 	var namespaces corev1.NamespaceList
 	if err := r.cached.List(ctx, &namespaces); err != nil {
-		return fmt.Errorf("listing the namespaces: %w", err)
+		return fmt.Errorf("list the namespaces: %w", err)
 	}
 	earlier, err := r.read(ctx, earlierPage, keys)
 	if err != nil {

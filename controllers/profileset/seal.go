@@ -94,7 +94,7 @@ func (s *sealer) trust(ctx context.Context, namespace *corev1.Namespace) (signin
 	if cluster == "" {
 		var system corev1.Namespace
 		if err := s.reader.Get(ctx, types.NamespacedName{Name: contract.SystemNamespace}, &system); err != nil {
-			return signing.Ring{}, "", fmt.Errorf("reading the namespace whose UID stands for the cluster: %w", err)
+			return signing.Ring{}, "", fmt.Errorf("read the namespace whose UID stands for the cluster: %w", err)
 		}
 		cluster = system.UID
 		s.mu.Lock()
@@ -157,14 +157,14 @@ func (s *sealer) seal(ctx context.Context, namespace *corev1.Namespace, found *c
 	statement.Audience = audience
 	about := signed.Statement{Format: signed.Format, Audience: audience + memoryAudience, Revision: statement.Revision, Time: statement.Time, Digest: memoryDigest}
 	if set.memory, err = ring.Sign(about); err != nil {
-		return sealed{}, fmt.Errorf("signing what namespace %s served: %w", namespace.Name, err)
+		return sealed{}, fmt.Errorf("sign what namespace %s served: %w", namespace.Name, err)
 	}
 	if data == nil {
 		return set, nil
 	}
 	set.Statement = statement
 	if set.signature, err = ring.Sign(statement); err != nil {
-		return sealed{}, fmt.Errorf("signing the set of namespace %s: %w", namespace.Name, err)
+		return sealed{}, fmt.Errorf("sign the set of namespace %s: %w", namespace.Name, err)
 	}
 	return set, nil
 }

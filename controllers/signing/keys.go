@@ -130,7 +130,7 @@ func (k *Keys) Ring(ctx context.Context) (Ring, error) {
 	})
 	select {
 	case <-ctx.Done():
-		return Ring{}, fmt.Errorf("reading the signing keys: %w", ctx.Err())
+		return Ring{}, fmt.Errorf("read the signing keys: %w", ctx.Err())
 	case result := <-flight:
 		r, _ := result.Val.(Ring)
 		return r, result.Err
@@ -210,7 +210,7 @@ func (k *Keys) refresh(ctx context.Context) (Ring, error) {
 		return k.create(ctx, k.ring.Swap(nil) != nil)
 	}
 	if err != nil {
-		return Ring{}, fmt.Errorf("reading the signing keys in the Secret %s: %w", k.name(), err)
+		return Ring{}, fmt.Errorf("read the signing keys in the Secret %s: %w", k.name(), err)
 	}
 	found, err := readSecret(&secret)
 	if errors.Is(err, errNoCurrent) {
@@ -267,7 +267,7 @@ func (k *Keys) create(ctx context.Context, again bool) (Ring, error) {
 		}
 	}
 	if err != nil {
-		return Ring{}, fmt.Errorf("making the Secret %s with the signing keys: %w", k.name(), err)
+		return Ring{}, fmt.Errorf("make the Secret %s with the signing keys: %w", k.name(), err)
 	}
 	k.take(ctx, first)
 	return first, nil
@@ -280,7 +280,7 @@ func (k *Keys) update(ctx context.Context, secret *corev1.Secret, r Ring) error 
 	}
 	delete(secret.Annotations, RotateAnnotation)
 	if err := k.client.Update(ctx, secret, client.FieldOwner(v1alpha1.FieldManager)); err != nil {
-		return fmt.Errorf("writing the signing keys into the Secret %s: %w", k.name(), err)
+		return fmt.Errorf("write the signing keys into the Secret %s: %w", k.name(), err)
 	}
 	return nil
 }

@@ -273,7 +273,7 @@ func TestKnownKeysStayWhileTheAPIServerIsAwayAndNoLonger(t *testing.T) {
 		},
 	}))
 	away = true
-	if _, err := r.Ring(t.Context()); err == nil || err.Error() != "reading the signing keys in the Secret system/signing: no route to host" {
+	if _, err := r.Ring(t.Context()); err == nil || err.Error() != "read the signing keys in the Secret system/signing: no route to host" {
 		t.Errorf("got %v", err)
 	}
 	away = false

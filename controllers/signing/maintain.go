@@ -33,7 +33,7 @@ const (
 func (k *Keys) maintain(ctx context.Context) (time.Duration, error) {
 	var secret corev1.Secret
 	if err := k.client.Get(ctx, k.name(), &secret); err != nil {
-		return 0, fmt.Errorf("reading the signing keys in the Secret %s: %w", k.name(), err)
+		return 0, fmt.Errorf("read the signing keys in the Secret %s: %w", k.name(), err)
 	}
 	found, err := readSecret(&secret)
 	if err != nil {
@@ -104,7 +104,7 @@ func (k *Keys) removed(secret *corev1.Secret, ids []string) {
 func (k *Keys) trusts(ctx context.Context) ([][]string, error) {
 	var pods corev1.PodList
 	if err := k.options.Pods.List(ctx, &pods); err != nil {
-		return nil, fmt.Errorf("listing the pods that may depend on a retired signing key: %w", err)
+		return nil, fmt.Errorf("list the pods that may depend on a retired signing key: %w", err)
 	}
 	var trusts [][]string
 	for i := range pods.Items {

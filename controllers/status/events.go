@@ -92,7 +92,7 @@ func (r *reporter) reportSet(ctx context.Context, namespace string, s distribute
 	if err := r.client.Get(ctx, key, &set); apierrors.IsNotFound(err) {
 		return nil
 	} else if err != nil {
-		return fmt.Errorf("reading ConfigMap %s: %w", key, err)
+		return fmt.Errorf("read ConfigMap %s: %w", key, err)
 	}
 	if problem == "" {
 		event.Record(r.recorder, &set, corev1.EventTypeNormal, eventRecovered, actionDistribute, c.Message)

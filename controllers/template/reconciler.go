@@ -141,7 +141,7 @@ func (r *Reconciler) apply(ctx context.Context) (version string, err error) {
 	object := &unstructured.Unstructured{Object: fields}
 	unstructured.RemoveNestedField(object.Object, "metadata", "creationTimestamp")
 	if err := r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(fieldManager), client.ForceOwnership); err != nil {
-		return "", fmt.Errorf("applying the InjectionTemplate %q: %w", r.name, err)
+		return "", fmt.Errorf("apply the InjectionTemplate %q: %w", r.name, err)
 	}
 	return object.GetResourceVersion(), nil
 }

@@ -51,7 +51,7 @@ func await(ctx context.Context, what string, within time.Duration, sightings <-c
 	select {
 	case found := <-sightings:
 		if found.err != nil {
-			return found, fmt.Errorf("waiting until %s: %w", what, found.err)
+			return found, fmt.Errorf("wait until %s: %w", what, found.err)
 		}
 		return found, nil
 	case <-time.After(within):

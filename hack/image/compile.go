@@ -71,7 +71,7 @@ func describe(source string) (string, error) {
 	}
 	output, err := exec.Command("git", "-C", source, "describe", "--tags", "--always", "--dirty").Output()
 	if err != nil {
-		return "", fmt.Errorf("asking git for the version of %s: %w", source, withStderr(err))
+		return "", fmt.Errorf("ask git for the version of %s: %w", source, withStderr(err))
 	}
 	return strings.TrimSpace(string(output)), nil
 }
@@ -124,7 +124,7 @@ func buildPrograms(o options, version string) (map[string]string, error) {
 		command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+o.arch, "GOFLAGS=", "GOWORK="+workspace, "GOFIPS140="+cryptographicModule)
 		command.Stdout, command.Stderr = os.Stderr, os.Stderr
 		if err := command.Run(); err != nil {
-			return nil, fmt.Errorf("compiling %s in %s: %w", each.path, o.source, err)
+			return nil, fmt.Errorf("compile %s in %s: %w", each.path, o.source, err)
 		}
 		binaries[each.name] = binary
 	}

@@ -45,7 +45,7 @@ func writeLayouts(o options, version string) error {
 		for _, each := range o.programs {
 			image, err := pack(each, binaries[each.name], debian, one, version)
 			if err != nil {
-				return fmt.Errorf("packing %s: %w", each.name, err)
+				return fmt.Errorf("pack %s: %w", each.name, err)
 			}
 			if indexes[each.name] == nil {
 				indexes[each.name] = empty.Index
@@ -59,7 +59,7 @@ func writeLayouts(o options, version string) error {
 	for _, each := range o.programs {
 		path := filepath.Join(o.out, each.name+"-"+o.tag+".oci.tar")
 		if err := writeLayout(path, o.tag, indexes[each.name]); err != nil {
-			return fmt.Errorf("writing the image %s to %s: %w", each.name, path, err)
+			return fmt.Errorf("write the image %s to %s: %w", each.name, path, err)
 		}
 		fmt.Printf("%s:%s\t%s\n", each.name, o.tag, path)
 	}

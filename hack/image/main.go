@@ -168,18 +168,18 @@ func run(o options) error {
 	for _, each := range o.programs {
 		image, err := pack(each, binaries[each.name], debian, o, version)
 		if err != nil {
-			return fmt.Errorf("packing %s: %w", each.name, err)
+			return fmt.Errorf("pack %s: %w", each.name, err)
 		}
 		archive := filepath.Join(o.out, each.name+"-"+o.tag+".tar")
 		name := "localhost/crypto-broker/" + each.name + ":" + o.tag
 		if err := writeArchive(archive, name, image); err != nil {
-			return fmt.Errorf("writing the image %s to %s: %w", name, archive, err)
+			return fmt.Errorf("write the image %s to %s: %w", name, archive, err)
 		}
 		if o.push != "" {
 			name = strings.TrimSuffix(o.push, "/") + "/" + each.name + ":" + o.tag
 			progress("pushing %s", name)
 			if err := push(name, image); err != nil {
-				return fmt.Errorf("pushing %s: %w", name, err)
+				return fmt.Errorf("push %s: %w", name, err)
 			}
 		}
 		fmt.Printf("%s\t%s\n", name, archive)

@@ -87,7 +87,7 @@ type Key interface {
 	// Public returns the public key in PEM (SubjectPublicKeyInfo, RFC 5280).
 	Public() string
 	// Unwrap returns the data key, which the caller clears. Unwrap refuses a Wrapped of a type
-	// other than that of the algorithm.
+	// other than the one of the algorithm.
 	Unwrap(ctx context.Context, wrapped Wrapped) ([]byte, error)
 }
 

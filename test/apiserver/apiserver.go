@@ -47,7 +47,7 @@ func start(definitions ...string) (*rest.Config, func() error, error) {
 	}
 	config, err := server.Start()
 	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("starting the API server: %w", err), server.Stop())
+		return nil, nil, errors.Join(fmt.Errorf("start the API server: %w", err), server.Stop())
 	}
 	return config, server.Stop, nil
 }

@@ -43,7 +43,7 @@ func connect(ctx context.Context, socket string, timeout time.Duration, repeated
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.ForceCodec(rawCodec{})))
 	if err != nil {
-		return nil, fmt.Errorf("connecting to %s: %w", socket, err)
+		return nil, fmt.Errorf("connect to %s: %w", socket, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -202,7 +202,7 @@ func echo(w http.ResponseWriter, r *http.Request) {
 func serveStats(address string, record *recorder) (close func(), err error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("listening for GET /stats: %w", err)
+		return nil, fmt.Errorf("listen for GET /stats: %w", err)
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /stats", func(w http.ResponseWriter, _ *http.Request) {

@@ -66,7 +66,7 @@ each prints a line. An attack passes where the broker lives, no call of b fails,
 and a is served again soon after it ends. A call of b fails where it takes longer
 than `+callLimit.String()+`. The calls of attacks that are no abuse may not fail either.
 
-Exit code 1 tells that an attack did not pass. Needs Linux and the right to make
+Exit code 1 says that an attack did not pass. Needs Linux and the right to make
 control groups.
 
 Flags:

@@ -96,7 +96,7 @@ func startServer(ctx context.Context) (*apiServer, error) {
 		ControlPlaneStopTimeout:  time.Minute,
 	}, helm: helm}
 	if s.config, err = s.environment.Start(); err != nil {
-		return nil, errors.Join(fmt.Errorf("starting the API server: %w", err), s.environment.Stop())
+		return nil, errors.Join(fmt.Errorf("start the API server: %w", err), s.environment.Stop())
 	}
 	if err := s.writeKubeconfig(); err != nil {
 		return nil, errors.Join(err, s.stop())
@@ -266,7 +266,7 @@ func (s *apiServer) awaitPolicies(ctx context.Context) error {
 			return nil
 		})
 		if err != nil {
-			return fmt.Errorf("waiting for the policy %s-%s: %w", release, name, err)
+			return fmt.Errorf("wait for the policy %s-%s: %w", release, name, err)
 		}
 	}
 	return nil

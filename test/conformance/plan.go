@@ -118,7 +118,7 @@ func (p *plan) run(ctx context.Context, c *client) (*results, error) {
 		})
 	}
 	if err := group.Wait(); err != nil {
-		return nil, fmt.Errorf("sending the vectors: %w", err)
+		return nil, fmt.Errorf("send the vectors: %w", err)
 	}
 	return r, nil
 }

@@ -98,7 +98,7 @@ func supervise() (status int, err error) {
 		if errors.As(err, &exit) && exit.ExitCode() > 0 {
 			return exit.ExitCode(), nil
 		}
-		return 1, fmt.Errorf("running the tests: %w", err)
+		return 1, fmt.Errorf("run the tests: %w", err)
 	}
 	return 0, nil
 }

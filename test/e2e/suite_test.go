@@ -39,7 +39,7 @@ var shared *suite
 func setUpSuite(state string) error {
 	s := &suite{}
 	if err := json.Unmarshal([]byte(state), &s.installed); err != nil {
-		return fmt.Errorf("reading %s: %w", installedVariable, err)
+		return fmt.Errorf("read %s: %w", installedVariable, err)
 	}
 	// What the API server warns of belongs into the tests' output.
 	log.SetLogger(funcr.New(func(prefix, arguments string) { progress("%s %s", prefix, arguments) }, funcr.Options{}))

@@ -56,7 +56,7 @@ func run(ctx context.Context, pods int, lists bool) (err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	operator := filepath.Join(dir, "operator")
 	if out, err := exec.CommandContext(ctx, "go", "build", "-o", operator, "./cmd/operator").CombinedOutput(); err != nil {
-		return fmt.Errorf("building the operator: %w: %s", err, out)
+		return fmt.Errorf("build the operator: %w: %s", err, out)
 	}
 	config, stop, err := apiserver.Start()
 	if err != nil {

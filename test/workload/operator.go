@@ -47,7 +47,7 @@ func (c *Cluster) ScaleOperator(ctx context.Context, replicas int32) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("waiting until %d replicas of the operator answer: %w", replicas, err)
+			return fmt.Errorf("wait until %d replicas of the operator answer: %w", replicas, err)
 		case <-time.After(100 * time.Millisecond):
 		}
 	}

@@ -47,13 +47,13 @@ func Parameters(template template.Template, cluster string) (v1alpha1.InjectionT
 	}
 	document, err := json.Marshal(container)
 	if err != nil {
-		return v1alpha1.InjectionTemplateSpec{}, fmt.Errorf("writing the broker's container as JSON: %w", err)
+		return v1alpha1.InjectionTemplateSpec{}, fmt.Errorf("write the broker's container as JSON: %w", err)
 	}
 	spec.Container.Raw = document
 	for _, volume := range []corev1.Volume{socket, profiles} {
 		document, err := json.Marshal(volume)
 		if err != nil {
-			return v1alpha1.InjectionTemplateSpec{}, fmt.Errorf("writing the volume %s as JSON: %w", volume.Name, err)
+			return v1alpha1.InjectionTemplateSpec{}, fmt.Errorf("write the volume %s as JSON: %w", volume.Name, err)
 		}
 		spec.Volumes = append(spec.Volumes, apiextensionsv1.JSON{Raw: document})
 	}

@@ -33,7 +33,7 @@ type session struct {
 	endpoint string // scheme, host and port
 	raw      net.Conn
 	http     *http.Transport
-	// version is what the server has told of its version.
+	// version is the version that the server has reported.
 	version string
 }
 

@@ -180,7 +180,7 @@ type Status struct {
 	// is also set if the endpoint can be reached, and refuses the credentials.
 	Reach   Reach
 	Failure Failure
-	// Version is what the server has told of its version, if it has.
+	// Version is the version that the server has reported, empty if it has not.
 	Version string
 	// Requests are counted from when the pool was made.
 	Requests Requests

@@ -62,7 +62,8 @@ func positionOf(n *yaml.Node) Position { return Position{n.Line, n.Column} }
 type Report struct {
 	// File is the name of the file.
 	File string
-	// Ranked is whether there is no file. Lines are then the numbers of fields.
+	// Ranked is whether the document was not read from a file. Lines are then
+	// numbers that order the problems by their fields.
 	Ranked bool
 	// Names are the names of profiles by their indices, as far as they could be read.
 	Names map[int]string

@@ -78,8 +78,8 @@ func (c *Checker) byPolicy(ctx context.Context) bool {
 	return err == nil && len(policies) > 0
 }
 
-// leftOut says that the operator leaves out the namespace of the dry runs; empty if it does
-// not, or if that is not known.
+// leftOut returns a sentence if the operator leaves out the namespace of the dry runs. It returns
+// nothing if the operator does not, or if that is not known.
 func (c *Checker) leftOut(ctx context.Context) string {
 	set := labels.Set{}
 	if namespace, err := c.Client.CoreV1().Namespaces().Get(ctx, c.Namespace, metav1.GetOptions{}); err == nil {

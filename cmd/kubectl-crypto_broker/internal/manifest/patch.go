@@ -28,7 +28,7 @@ func (p *PodTemplate) Patch(without, with *corev1.Pod) error {
 	}
 	difference, err := strategicpatch.CreateTwoWayMergePatch(before, after, corev1.Pod{})
 	if err != nil {
-		return fmt.Errorf("comparing the pods with and without a broker: %w", err)
+		return fmt.Errorf("compare the pods with and without a broker: %w", err)
 	}
 	written, err := json.Marshal(p.fields)
 	if err != nil {
@@ -36,7 +36,7 @@ func (p *PodTemplate) Patch(without, with *corev1.Pod) error {
 	}
 	patched, err := strategicpatch.StrategicMergePatch(written, difference, corev1.Pod{})
 	if err != nil {
-		return fmt.Errorf("writing the broker into the manifest: %w", err)
+		return fmt.Errorf("write the broker into the manifest: %w", err)
 	}
 	clear(p.fields)
 	return json.Unmarshal(patched, &p.fields)

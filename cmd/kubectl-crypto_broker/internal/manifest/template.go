@@ -135,7 +135,7 @@ func (p *PodTemplate) Inject(template template.Template) (warnings []string, err
 	}
 	operations, err := diff.CreatePatch(before, after)
 	if err != nil {
-		return nil, fmt.Errorf("comparing the pod before and after: %w", err)
+		return nil, fmt.Errorf("compare the pod before and after: %w", err)
 	}
 	if p.fields["metadata"] == nil {
 		p.fields["metadata"] = map[string]any{}
@@ -154,7 +154,7 @@ func (p *PodTemplate) Inject(template template.Template) (warnings []string, err
 	}
 	patched, err := patch.Apply(written)
 	if err != nil {
-		return nil, fmt.Errorf("writing the broker into the manifest: %w", err)
+		return nil, fmt.Errorf("write the broker into the manifest: %w", err)
 	}
 	clear(p.fields)
 	return warnings, json.Unmarshal(patched, &p.fields)

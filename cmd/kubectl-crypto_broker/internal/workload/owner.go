@@ -76,7 +76,7 @@ func (o *Owners) find(ctx context.Context, namespace string, direct *metav1.Owne
 		object, err = o.client.BatchV1().Jobs(namespace).Get(ctx, direct.Name, metav1.GetOptions{})
 	}
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
-		return Owner{}, fmt.Errorf("looking up what controls %s: %w", found, err)
+		return Owner{}, fmt.Errorf("look up what controls %s: %w", found, err)
 	}
 	if object != nil && err == nil {
 		if above := metav1.GetControllerOfNoCopy(object); above != nil {
