@@ -89,7 +89,7 @@ func recording(dir, status string) ([]string, error) {
 
 // injected starts the broker as the webhook does in a pod with signed sets and a Secret
 // with keys: with the arguments of webhook/injection/rendering.go and
-// webhook/injection/seal.go in their order. Only the folders differ, the status port is not
+// webhook/injection/template/seal.go in their order. Only the folders differ, the status port is not
 // open to other machines, and the group of the sockets is a group of this program.
 func injected(dir, status string) ([]string, error) {
 	profiles, keys, sockets := filepath.Join(dir, "p"), filepath.Join(dir, "k"), filepath.Join(dir, "s")
