@@ -29,6 +29,9 @@ type Version struct {
 // line matches a line of the file.
 var line = regexp.MustCompile(`^(v\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?) ([0-9a-f]{40})$`)
 
+// fullID matches the whole id of a commit.
+var fullID = regexp.MustCompile(`^[0-9a-f]{40}$`)
+
 // All returns the supported versions, oldest first.
 func All(repository string) ([]Version, error) {
 	path := filepath.Join(repository, filepath.FromSlash(Versions))
@@ -59,17 +62,27 @@ func parse(content string) ([]Version, error) {
 }
 
 // Checkout clones the repository into a folder, an absolute path that is not there yet, and checks out a commit, which may also have another
-// name, such as HEAD~1. It returns the commit's id. The clone is a repository of its own, so that the other one stays as it is.
+// name, such as HEAD~1. It returns the commit's id. The clone is a repository of its own, so that the other one stays as it is. If the
+// repository is a shallow clone without a commit whose id is known, its origin is cloned instead.
 func Checkout(ctx context.Context, repository, commit, folder string) (id string, err error) {
+	from := "."
 	id, err = git(ctx, repository, "rev-parse", "--verify", "--quiet", commit+"^{commit}")
 	if err != nil {
-		return "", fmt.Errorf("found no commit %s, expected the history of the repository; \"git fetch --unshallow\" gets it: %w", commit, err)
+		err = fmt.Errorf("found no commit %s, expected the history of the repository; \"git fetch --unshallow\" gets it: %w", commit, err)
+		shallow, _ := git(ctx, repository, "rev-parse", "--is-shallow-repository") // without an answer, the error above stays
+		origin, noOrigin := git(ctx, repository, "remote", "get-url", "origin")
+		if shallow != "true" || noOrigin != nil || !fullID.MatchString(commit) {
+			return "", err
+		}
+		from, id = origin, commit
 	}
-	if _, err := git(ctx, repository, "clone", "--quiet", "--shared", "--no-checkout", ".", folder); err != nil {
-		return "", err
+	if _, cloneError := git(ctx, repository, "clone", "--quiet", "--shared", "--no-checkout", from, folder); cloneError != nil {
+		return "", errors.Join(err, cloneError)
 	}
-	_, err = git(ctx, folder, "checkout", "--quiet", "--detach", id)
-	return id, err
+	if _, checkoutError := git(ctx, folder, "checkout", "--quiet", "--detach", id); checkoutError != nil {
+		return "", errors.Join(err, checkoutError)
+	}
+	return id, nil
 }
 
 // git runs git in a folder and returns what it prints.

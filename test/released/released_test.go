@@ -67,3 +67,35 @@ func TestACommitThatIsNotThereIsMissedWithWhatToDo(t *testing.T) {
 		t.Errorf("found the error %v, expected that it says how to get the history", err)
 	}
 }
+
+func TestAShallowCloneTakesAnOldCommitFromItsOrigin(t *testing.T) {
+	origin, shallow := filepath.Join(t.TempDir(), "origin"), filepath.Join(t.TempDir(), "shallow")
+	in := func(folder string, arguments ...string) string {
+		t.Helper()
+		output, err := git(t.Context(), folder, arguments...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return output
+	}
+	in(".", "init", "--quiet", origin)
+	for _, message := range []string{"old", "new"} {
+		in(origin, "-c", "user.name=test", "-c", "user.email=test@example.com", "commit", "--quiet", "--allow-empty", "--message", message)
+	}
+	old := in(origin, "rev-parse", "HEAD~1")
+	in(".", "clone", "--quiet", "--depth", "1", "file://"+origin, shallow)
+
+	if id, err := Checkout(t.Context(), shallow, old, filepath.Join(t.TempDir(), "source")); err != nil || id != old {
+		t.Errorf("found the commit %q and the error %v, expected %s", id, err, old)
+	}
+	refused := func(which, commit string) {
+		t.Helper()
+		if _, err := Checkout(t.Context(), shallow, commit, filepath.Join(t.TempDir(), "source")); err == nil || !strings.Contains(err.Error(), "git fetch --unshallow") {
+			t.Errorf("%s: found the error %v, expected that it says how to get the history", which, err)
+		}
+	}
+	refused("a commit that the origin does not have", id40)
+	refused("a name that the origin may have for another commit", "HEAD~1")
+	in(shallow, "remote", "set-url", "origin", filepath.Join(t.TempDir(), "gone"))
+	refused("an origin that is gone", old)
+}
