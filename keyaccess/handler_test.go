@@ -3,7 +3,9 @@
 package keyaccess_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -11,6 +13,7 @@ import (
 	"testing"
 
 	"connectrpc.com/connect"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/grpc/opentdf/kas"
@@ -218,5 +221,41 @@ func TestWithFIPSThereIsNoRSAAndNoXWing(t *testing.T) {
 	}
 	if status, text := x.get(t, "/kas/v2/kas_public_key"); status != http.StatusOK || !strings.Contains(text, `"kid":"ec-secp256r1"`) {
 		t.Errorf("the first key: found status %d: %s", status, text)
+	}
+}
+
+func TestResultsAreNotCompressedForClientsThatWouldTakeThat(t *testing.T) {
+	x := start(t, setting{})
+	dataKey, body := newDataKey(), policyBody(plainPolicy)
+	message, err := proto.Marshal(&kas.RewrapRequest{
+		SignedRequestToken: x.sign(ask(t, parseKey(t, privateKeys()[wrapping.RSA2048]), body, wrap(t, wrapping.RSA2048, dataKey, body))),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	framed := append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message))), message...)
+	for kind, sent := range map[string][]byte{"application/proto": message, "application/grpc+proto": framed} {
+		in, err := http.NewRequest(http.MethodPost, x.URL+procedure, bytes.NewReader(sent))
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.credentials(in.Header, procedure)
+		in.Header.Set("Content-Type", kind)
+		in.Header.Set("Accept-Encoding", "gzip")
+		in.Header.Set("Grpc-Accept-Encoding", "gzip")
+		out, err := x.Client().Do(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(out.Body)
+		out.Body.Close()
+		const frame = 5 // the first byte says whether a message of gRPC is compressed
+		if kind != "application/proto" && len(text) > frame && text[0] == 0 {
+			text = text[frame:]
+		}
+		response := &kas.RewrapResponse{}
+		if err != nil || out.Header.Get("Content-Encoding") != "" || proto.Unmarshal(text, response) != nil || response.GetResponses()[0].GetResults()[0].GetStatus() != "permit" {
+			t.Errorf("%s: found %q with the header %v, %v", kind, text, out.Header, err)
+		}
 	}
 }

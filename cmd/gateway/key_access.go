@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/tuning"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/dumps"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/logs"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/logs/libraries"
@@ -90,7 +92,8 @@ func runKeyAccess(ctx context.Context, args []string, stdout, stderr io.Writer) 
 	defer endLog()
 	libraries.Use(handler)
 	logger := slog.New(handler)
-	if err := dumps.Forbid(); err != nil { // before a key is in memory
+	tuning.EaseCollector(debug.SetMemoryLimit(-1)) // reads the limit
+	if err := dumps.Forbid(); err != nil {         // before a key is in memory
 		logger.Warn("cannot turn core dumps off: a dump could have keys in it", "error", err)
 	}
 	managers, err := newKeyManagers(ctx, config, logger)

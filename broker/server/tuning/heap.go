@@ -18,8 +18,8 @@ var reserve []byte //nolint:unused // it only has to be there
 // process in bytes, 0 for no limit.
 //
 // Go starts a collection when the garbage is as large as the live heap. The live heap of
-// a broker is so small that Go would collect a hundred times a second under load, which
-// took a third of all processor time. So EaseCollector allocates 12 MiB, or an eighth of
+// a broker, and of a key access service, is so small that Go would collect a hundred times
+// a second under load, which took a third of a broker's processor time. So EaseCollector allocates 12 MiB, or an eighth of
 // limit if that is less, and never touches them: they count as live heap, but take no
 // resident memory. A high GOGC would multiply the live heap instead, whatever its size.
 //
