@@ -23,11 +23,11 @@ const (
 	// size that the API server accepts, 3 MiB each, and what is around them.
 	maxBodySize = 7 << 20
 
-	// maxValues is how many values a request has at most, see measure. A pod in
-	// use has hundreds, and thousands with all its variables in managedFields.
+	// maxValues is the maximum number of values that a request has, see measure. A pod in use has
+	// hundreds, and thousands with all its variables in managedFields.
 	maxValues = 20_000
 
-	// bodyShares is how many bytes of bodies there are at a time.
+	// bodyShares is the number of bytes of bodies that are read at a time.
 	bodyShares = 32 << 20
 
 	// podShares and profileShares are the memory in bytes that pods and profiles

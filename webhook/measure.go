@@ -25,9 +25,9 @@ const (
 type measured struct {
 	// bytes is its length.
 	bytes int
-	// values is how many commas, brackets and braces its JSON has outside of
-	// strings: at least as many as it has values. Few bytes can have many values, and
-	// "null" in the list of a pod's containers becomes a container.
+	// values is the number of commas, brackets and braces that its JSON has outside of strings:
+	// at least as many as it has values. Few bytes can have many values, and "null" in the list
+	// of a pod's containers becomes a container.
 	values int
 	// namespace is the namespace of the object, or clusterScope if it has none.
 	namespace string

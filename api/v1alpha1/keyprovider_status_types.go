@@ -25,9 +25,8 @@ type KeyProviderStatus struct {
 	// +optional
 	SecretVersion string `json:"secretVersion,omitempty"`
 
-	// reachable is how many of the endpoints all gateways reach, and how many
-	// endpoints there are.
-	// Example: 1/2.
+	// reachable is the number of endpoints that all gateways reach, and the number of all
+	// endpoints. Example: 1/2.
 	// +optional
 	Reachable string `json:"reachable,omitempty"`
 
@@ -76,15 +75,13 @@ type KeyEndpointStatus struct {
 	// +optional
 	Failure string `json:"failure,omitempty"`
 
-	// reachedBy is how many gateways reach the server.
-	// Example: 2.
+	// reachedBy is the number of gateways that reach the server. Example: 2.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	ReachedBy int32 `json:"reachedBy"`
 
-	// pausedBy is how many gateways send the server no requests for a while,
-	// because three in a row failed.
-	// Example: 0.
+	// pausedBy is the number of gateways that send the server no requests for a while, because
+	// three in a row failed. Example: 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	PausedBy int32 `json:"pausedBy"`
@@ -101,8 +98,7 @@ type KeyEndpointStatus struct {
 	// +optional
 	Latency string `json:"latency,omitempty"`
 
-	// connections is how many connections all gateways have.
-	// Example: 4.
+	// connections is the number of connections that all gateways have. Example: 4.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Connections int32 `json:"connections"`

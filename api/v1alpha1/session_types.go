@@ -79,9 +79,8 @@ type Session struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(s|m|h))+$')",message="expected a duration in h, m and s such as 90s or 5m"
 	ClockWindow string `json:"clockWindow,omitempty"`
 
-	// maxMessages is how many requests a session may open, and how many replies
-	// it may seal. The default is 1048576.
-	// Example: 100000.
+	// maxMessages is the maximum number of requests that a session may open, and of replies that
+	// it may seal. The default is 1048576. Example: 100000.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1073741824

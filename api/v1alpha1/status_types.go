@@ -135,8 +135,8 @@ type OperationStatus struct {
 	FIPSReason string `json:"fipsReason,omitempty"`
 }
 
-// MaxPerNamespace is how many namespaces the status of a ClusterCryptoProfile
-// lists at most.
+// MaxPerNamespace is the maximum number of namespaces that the status of a ClusterCryptoProfile
+// lists.
 const MaxPerNamespace = 50
 
 // NamespaceStatus is the status of a ClusterCryptoProfile in one namespace.

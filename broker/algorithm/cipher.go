@@ -10,7 +10,7 @@ type Cipher uint8
 // AESGCM is AES-GCM of NIST SP 800-38D.
 const AESGCM Cipher = iota + 1
 
-// cipherRow is a cipher with all that is known about it. Sizes are in bits.
+// cipherRow is the row of a cipher in the registry. Sizes are in bits.
 type cipherRow struct {
 	name string
 	// primitive is the name of its keys in messages without their size: "AES" in "AES-128".

@@ -45,7 +45,7 @@ const (
 	ForKeyIdentifiers
 )
 
-// digestRow is a digest with all that is known about it.
+// digestRow is the row of a digest in the registry.
 type digestRow struct {
 	name string
 	// strength is the resistance to collisions in bits (table 3). The strength of SHAKE is
@@ -64,8 +64,8 @@ type digestRow struct {
 	// comes in parts.
 	sum   func(dst, message []byte) []byte
 	start func() Running
-	// cnsa is which suites have the digest. CNSA 2.0 has SHA-3 only within hardware, for its own
-	// use.
+	// cnsa says which suites have the digest. CNSA 2.0 has SHA-3 only within hardware, for its
+	// own use.
 	cnsa CNSA
 	// disallowed is the last year before NIST disallows the digest.
 	disallowed Year

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Primitive is what algorithms are made of, at one size: a digest, a block cipher, or a kind of
-// keys. "rsa-with-sha-256" with a key of 2048 bits has the primitives "rsa-2048" and "sha-256".
-// Standards for the time after quantum computers speak about primitives.
+// Primitive is a building block of algorithms, at one size: a digest, a block cipher, or a kind
+// of keys. "rsa-with-sha-256" with a key of 2048 bits has the primitives "rsa-2048" and
+// "sha-256". Standards for the time after quantum computers speak about primitives.
 type Primitive struct {
 	// Name is in lower case, such as "sha-1", "rsa-2048", "p-256" or "ml-dsa-44". It is the
 	// Family if the size is not known.
@@ -45,8 +45,8 @@ const (
 	Symmetric
 )
 
-// CNSA is in which Commercial National Security Algorithm Suites of the NSA a primitive is. The zero
-// value is not an answer.
+// CNSA says which Commercial National Security Algorithm Suites of the NSA have a primitive. The
+// zero value is not an answer.
 type CNSA uint8
 
 const (
@@ -69,7 +69,7 @@ const LastYearCNSA1 Year = 2033
 // Year is the last year in which something holds.
 type Year int
 
-// Never is the year of what does not end by any plan.
+// Never is the year of a primitive that no plan ends.
 const Never Year = 9999
 
 // The years of NIST. IR 8547 is an initial public draft of November 2024, tables 2 and 4:
@@ -84,7 +84,7 @@ const (
 	lastYearOfAll    Year = 2035
 )
 
-// primitiveRow is a family of primitives with all that is known about it.
+// primitiveRow is the row of a family of primitives.
 type primitiveRow struct {
 	family string
 	kind   Kind
@@ -209,8 +209,9 @@ func (d Digest) Primitive() Primitive {
 	return Primitive{row.name, row.name, 8 * row.size, row.strength, Symmetric, row.cnsa, row.disallowed, row.disallowed}
 }
 
-// deriving returns the digest as a primitive where collisions do not matter: it derives keys, or masks
-// of RSA-OAEP. There SHA-1 has a strength of at least 128 bits, and SHA-2 of its size (table 3).
+// deriving returns the digest as a primitive that derives keys, or masks of RSA-OAEP. Collisions
+// do not matter there: SHA-1 has a strength of at least 128 bits, and the strength of SHA-2 is
+// its size (table 3).
 func (d Digest) deriving() Primitive {
 	p := d.Primitive()
 	p.Strength = 128
@@ -234,8 +235,9 @@ func (k Key) Primitive(bits int) (Primitive, bool) {
 	}
 }
 
-// Primitives returns what wraps with a key of a size in bits, 0 if the size is not known. Of a
-// hybrid, it returns the primitives of each half: an attacker has to break both.
+// Primitives returns the primitives that wrap with a key of a size in bits, which is 0 if it is
+// not known. For a hybrid, it returns the primitives of each half, because an attacker has to
+// break both.
 func (w Wrapping) Primitives(bits int) [][]Primitive {
 	row, aes256 := wrappings[w], AESPrimitive(256)
 	var half []Primitive
@@ -265,8 +267,8 @@ func (w Wrapping) Primitives(bits int) [][]Primitive {
 	return [][]Primitive{half}
 }
 
-// Primitives returns what protects a session: the key agreement, the derivation of the key, and the
-// cipher. Of a hybrid, it returns the primitives of each half.
+// Primitives returns the primitives that protect a session: of the key agreement, of the
+// derivation of the key, and of the cipher. For a hybrid, it returns the primitives of each half.
 func (s Session) Primitives() [][]Primitive {
 	more := []Primitive{SHA256.deriving(), AESPrimitive(256)}
 	if sessions[s].kem == XWing {
@@ -282,7 +284,7 @@ func xWing(more ...Primitive) [][]Primitive {
 	return [][]Primitive{append([]Primitive{kem}, more...), append([]Primitive{primitive("x25519", 0)}, more...)}
 }
 
-// Primitives returns what encrypts a stream.
+// Primitives returns the primitives that encrypt a stream.
 func (s Stream) Primitives() []Primitive {
 	return []Primitive{AESPrimitive(streams[s].keySize), SHA256.deriving()}
 }

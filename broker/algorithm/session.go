@@ -23,7 +23,7 @@ const (
 	SessionCipher       = "A256GCM"
 )
 
-// sessionRow is a version with all that is known about it.
+// sessionRow is the row of a version in the registry.
 type sessionRow struct {
 	name     string
 	approval Approval
@@ -52,8 +52,8 @@ const (
 )
 
 // NIST SP 800-56C Rev. 2, section 5, approves HKDF for the key agreement. The combiner of X-Wing
-// hashes the two secrets without the counter of the one-step derivation there (section 4), so it is
-// not approved, although module v1.0.0 computes it. Its strength is what its authors claim.
+// hashes the two secrets without the counter of the one-step derivation there (section 4), so it
+// is not approved, although module v1.0.0 computes it. Its authors claim the strength.
 var sessions = [...]sessionRow{
 	SessionV1:        {"session-v1", Approved, Format1, 128, "ECDH P-256", SessionKeyAgreement, NoKEM},
 	SessionV2:        {"session-v2", Approved, Format1, 128, "ECDH P-256", SessionKeyAgreement, NoKEM},

@@ -48,7 +48,7 @@ type Certificate struct {
 	Name string
 }
 
-// signatureRow is a signature algorithm with all that is known about it.
+// signatureRow is the row of a signature algorithm in the registry.
 type signatureRow struct {
 	name      string
 	key       string // the name of a row of keys

@@ -13,7 +13,7 @@ type Stream uint8
 // ePrint 2015/189). Hoang and Shen analysed its security (IACR ePrint 2020/1019).
 const AES256GCMHKDF64KB Stream = iota + 1
 
-// streamRow is a stream with all that is known about it.
+// streamRow is the row of a stream in the registry.
 type streamRow struct {
 	name     string
 	approval Approval
@@ -42,8 +42,8 @@ func Streams() []string {
 // String returns the name that profiles and replies have, in lower case.
 func (s Stream) String() string { return streams[s].name }
 
-// Approval returns the verdict of FIPS 140-3 on encryption with the stream. Decryption is
-// approved whatever it is.
+// Approval returns the verdict of FIPS 140-3 on encryption with the stream. Decryption is always
+// approved.
 func (s Stream) Approval() Approval { return streams[s].approval }
 
 // KeySize returns the size of keys in bits.

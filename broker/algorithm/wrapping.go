@@ -46,7 +46,7 @@ const (
 	MLKEMX25519WrappingKey WrappingKey = "MLKEM768-X25519"
 )
 
-// wrappingRow is an algorithm that wraps keys with all that is known about it.
+// wrappingRow is the row of an algorithm that wraps keys.
 type wrappingRow struct {
 	name     string
 	key      WrappingKey

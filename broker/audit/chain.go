@@ -14,27 +14,27 @@ import (
 	"time"
 )
 
-// The ends of lines. What the hash covers ends before hashField.
+// The ends of lines. The hash covers the text before hashField.
 const (
 	sequenceField = "audit.sequence"
 	hashField     = `,"audit.hash":"`
 	lineEnd       = "\"}\n"
 )
 
-// chain makes lines of the beginnings of lines. It changes only if the lines were written: the
-// caller keeps the chain before, and goes back to it after an error.
+// chain appends the sequence number and the hash to the beginnings of lines. The caller keeps a
+// copy of the chain, and returns to the copy if the lines cannot be written.
 type chain struct {
 	id     string // 32 hex digits
 	broker []byte // attributes of each line
 	next   uint64
 	hash   [sha256.Size]byte
-	// unsigned is how many lines there are since the last checkpoint.
+	// unsigned is the number of lines since the last checkpoint.
 	unsigned int
 	// signer is the key of the checkpoints, only for a [Verifier].
 	signer crypto.PublicKey
 }
 
-// newChain returns a chain that nobody has seen before. attributes are attributes of each line.
+// newChain returns a chain with a random name. Each line has the attributes.
 func newChain(attributes []byte) chain {
 	var id [16]byte
 	_, _ = rand.Read(id[:]) // it never fails
@@ -79,8 +79,8 @@ func (c *chain) checkpoint(out []byte, event string, now time.Time, signer crypt
 	return out, nil
 }
 
-// statement returns what the signature of a checkpoint is about: which chain, how many lines,
-// and the hash of the last one.
+// statement returns the text that a checkpoint signs: the name of the chain, the number of lines,
+// and the hash of the last line.
 func (c *chain) statement() []byte {
 	text := append([]byte("crypto-broker audit checkpoint 1\n"), c.id...)
 	text = binary.BigEndian.AppendUint64(text, c.next)

@@ -15,15 +15,15 @@ import (
 	"slices"
 )
 
-// maxCollected is how many bytes a line of a collector has at most. A collector puts many log records
-// into one line.
+// maxCollected is the maximum size in bytes of a line of a collector. A collector puts many log
+// records into one line.
 const maxCollected = 256 << 20
 
-// Collected has the lines of audit logs as a collector keeps them: of many brokers, in any order, some
-// of them more than once, and between lines of other logs. It keeps all lines in memory.
+// Collected has the lines of audit logs as a collector stores them: from many brokers, in any
+// order, with copies, and between lines of other logs. It keeps all lines in memory.
 type Collected struct {
 	chains map[string][]collectedLine
-	// others is how many lines belong to other logs.
+	// others is the number of lines that belong to other logs.
 	others int
 }
 
@@ -72,7 +72,7 @@ func readLine(reader *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// exported is a request of OTLP in JSON, as far as it matters here.
+// exported has the fields of a request of OTLP in JSON that verification needs.
 type exported struct {
 	ResourceLogs []struct {
 		ScopeLogs []struct {
@@ -105,8 +105,8 @@ func (c *Collected) take(file string, number int, text []byte) error {
 	return nil
 }
 
-// add adds a line of an audit log. Lines of other logs are counted: a line that was made to look like
-// one of them is missing in its chain.
+// add adds a line of an audit log. Lines of other logs are only counted. If somebody makes a line
+// look like one of them, its chain has a gap.
 func (c *Collected) add(file string, number int, text []byte) error {
 	if !bytes.Contains(text, []byte(`"audit.chain":`)) {
 		c.others++

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// Event is a record of what is no call, such as a decision of the operator. Its methods return
-// the event, so that calls can follow each other. An event must have nothing of a key.
+// Event is a record of something other than a call, such as a decision of the operator. Its
+// methods return the event, so that they can be chained. An event must not contain any part of a
+// key.
 type Event struct {
 	// Time is when it happened.
 	Time   time.Time
@@ -15,11 +16,11 @@ type Event struct {
 	fields []byte
 }
 
-// NewEvent returns an event that happens now. The name is the field "event" of the record, and
-// other than the names of lines of calls and of the log itself.
+// NewEvent returns an event that happens now. The name is the field "event" of the record. It
+// must differ from the names that records of calls and of the log itself have.
 func NewEvent(name string) *Event { return &Event{Time: time.Now(), name: name} }
 
-// maxText is how many bytes of a text an event has.
+// maxText is the maximum size in bytes of a text of an event.
 const maxText = 512
 
 // Text adds a field. A field without a value is left out, and a long value is cut after 512
@@ -41,7 +42,7 @@ func (e *Event) append(line, attributes []byte) []byte {
 	return append(appendHead(line, e.name, e.Time, attributes), e.fields...)
 }
 
-// AddEvent writes an event later, as Add does with a record. A log that is nil writes nothing.
+// AddEvent queues an event, as Add queues a record. It does nothing if the log is nil.
 func (l *Log) AddEvent(e *Event) {
 	if l == nil {
 		return

@@ -46,16 +46,16 @@ func parseLine(text []byte) (*line, error) {
 	return l, nil
 }
 
-// maxLine is how many bytes a line has at most, with its line feed.
+// maxLine is the maximum size of a line in bytes, with its line feed.
 const maxLine = 64 << 10
 
-// ending is how a file ends.
+// ending describes the end of a file.
 type ending struct {
 	hash string // of the last whole line, empty if there is none
 	torn bool   // whether the file ends with a part of a line
 }
 
-// endingOf returns how a file ends. A part of a line may follow the last whole line.
+// endingOf returns the ending of a file. A part of a line may follow the last complete line.
 func endingOf(file io.ReaderAt, size int64) (e ending, err error) {
 	from := max(0, size-2*maxLine)
 	text := make([]byte, size-from)

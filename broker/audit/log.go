@@ -15,18 +15,19 @@ import (
 
 // Sizes and times of a log.
 const (
-	// maxQueue is how many bytes of records wait to be written. A record that finds no room is
-	// lost, or its call is refused.
+	// maxQueue is the maximum size in bytes of the records that wait to be written. If there is
+	// no room for a record, the record is lost, or the broker refuses its call.
 	maxQueue = 1 << 20
 	// maxWait is how long a call waits for its record to be written.
 	maxWait = 5 * time.Second
-	// checkpointTime and checkpointLines are how old and how many lines may be that no
+	// checkpointTime is the maximum age, and checkpointLines the maximum number, of lines that no
 	// checkpoint has signed.
 	checkpointTime  = 10 * time.Second
 	checkpointLines = 1000
-	// syncTime is how long lines may be in the memory of the kernel only, unless each is synced.
+	// syncTime is the longest time between two syncs to the disk, unless each record is synced.
 	syncTime = time.Second
-	// reportTime is how often the log of the broker says that records are lost.
+	// reportTime is the shortest time between two messages in the broker's log about lost
+	// records.
 	reportTime = time.Minute
 )
 
@@ -48,9 +49,9 @@ type Options struct {
 	// SyncEach makes a record count as written once it is on the disk. Without it, lines are
 	// synced each second.
 	SyncEach bool
-	// Resend is for an output whose error leaves open whether lines are there. The log writes the
-	// same lines again until the output takes them, and nothing else before that. So lines may be
-	// there twice, but no two different lines have the same number.
+	// Resend is for an output whose error does not say whether it has the lines. The log then
+	// repeats the same lines until the output takes them, before it writes others. So the output
+	// may have copies of a line, but never two different lines with the same number.
 	Resend bool
 	Logger *slog.Logger
 }
@@ -72,8 +73,8 @@ type Log struct {
 
 	written, totalLost atomic.Uint64
 
-	// The goroutine that writes has the rest. saved is the state after the last line that was
-	// written.
+	// Only the writing goroutine uses the fields below. saved is the state after the last line
+	// that was written.
 	state    state
 	saved    state
 	out      []byte
@@ -83,7 +84,7 @@ type Log struct {
 	cut      bool // whether the log has given up lines that may be there, so that none may follow
 }
 
-// state is how far the lines are.
+// state is the position in the log.
 type state struct {
 	chain  chain
 	begun  bool      // whether there is a line
@@ -121,11 +122,11 @@ func New(options Options) (*Log, error) {
 // Stats returns how many records were written, and how many were lost.
 func (l *Log) Stats() (written, lost uint64) { return l.written.Load(), l.totalLost.Load() }
 
-// Add writes a record later. If there is no room for it, it is lost, which the log says.
+// Add queues a record. If there is no room for it, the record is lost, and the log counts it.
 func (l *Log) Add(r *Record) { _, _ = l.put(r) }
 
 // Write writes a record and returns once it is written. An error continues the sentence "the
-// record was not written: …"; the record may be written later then.
+// record was not written: …". The record may still be written later.
 func (l *Log) Write(ctx context.Context, r *Record) error {
 	b, err := l.put(r)
 	if err != nil {
@@ -172,7 +173,7 @@ func (l *Log) room() (*batch, error) {
 	return l.batch, nil
 }
 
-// end ends a record in the text of a batch. The caller has locked mu.
+// end completes a record in the text of a batch. The caller has locked mu.
 func (l *Log) end(b *batch) {
 	if b.ends = append(b.ends, len(b.text)); len(b.ends) == 1 {
 		select {
@@ -188,7 +189,7 @@ func (l *Log) lose(n int) {
 	l.totalLost.Add(uint64(n))
 }
 
-// Close writes what waits, and the end of the chain.
+// Close writes the queued records and the end of the chain.
 func (l *Log) Close() {
 	l.mu.Lock()
 	if l.closed {
@@ -229,7 +230,7 @@ func (l *Log) run() {
 	}
 }
 
-// flush writes what waits, and a checkpoint if it is time for one.
+// flush writes the queued records, and a checkpoint if one is due.
 func (l *Log) flush(now time.Time, ending bool) {
 	l.mu.Lock()
 	b, lost := l.batch, l.lost
@@ -266,8 +267,8 @@ func (l *Log) flush(now time.Time, ending bool) {
 	}
 }
 
-// writeLines writes the lines of a batch, and those that belong before and after them. written
-// is whether the lines are there, even if they may not be on the disk.
+// writeLines writes the lines of a batch, and the lines of the log itself before and after them.
+// written reports whether the output has the lines, even if they may not be on the disk.
 func (l *Log) writeLines(now time.Time, b *batch, lost uint64, ending bool) (written bool, err error) {
 	c, out := &l.state.chain, l.out[:0]
 	switch {
@@ -319,7 +320,7 @@ func (l *Log) startLine(now time.Time) []byte {
 	return line
 }
 
-// rotate signs the lines of the file, and begins another file.
+// rotate signs the lines of the file, and begins a new file.
 func (l *Log) rotate(now time.Time) error {
 	out, err := l.state.chain.checkpoint(nil, "checkpoint", now, l.options.Signer)
 	if err == nil {
@@ -359,7 +360,7 @@ func (l *Log) sync() {
 	}
 }
 
-// report logs that records are lost, and that they are written again.
+// report logs that records are being lost, and when records are written again.
 func (l *Log) report(now time.Time, err error) {
 	switch {
 	case err != nil:

@@ -10,18 +10,18 @@ import (
 	"path/filepath"
 )
 
-// Output is where lines go.
+// Output stores or sends the lines of a log.
 type Output interface {
-	// Write writes whole lines. After an error, none of them is there, as far as that can be
-	// brought about.
+	// Write writes whole lines. After an error it removes what it has written of them, if it can.
 	Write(lines []byte) error
 	// Sync returns once all lines are on the disk.
 	Sync() error
-	// Full reports whether the next lines belong into another file.
+	// Full reports whether the next lines belong in another file.
 	Full() bool
-	// Rotate begins another file.
+	// Rotate begins a new file.
 	Rotate() error
-	// Previous returns the hash of the last line that was there before, empty if there is none.
+	// Previous returns the hash of the last line that was written before this log, or an empty
+	// text if there is none.
 	Previous() string
 }
 
@@ -40,7 +40,8 @@ func (stream) Full() bool       { return false }
 func (stream) Rotate() error    { return nil }
 func (stream) Previous() string { return "" }
 
-// File is an output that is a file. If it is full, it gets the ending .1, older ones .2 and so on.
+// File is an output to a file. A full file is renamed to end in .1, the file before it in .2, and
+// so on.
 type File struct {
 	path     string
 	maxSize  int64
@@ -49,15 +50,15 @@ type File struct {
 
 	file *os.File
 	size int64
-	// torn is whether the file ends with a part of a line.
+	// torn reports whether the file ends with a part of a line.
 	torn bool
 }
 
-// fileMode lets the group read, so that a program that collects the records needs no more rights.
+// fileMode lets the group read, so a program that collects the records needs no further rights.
 const fileMode = 0o640
 
-// OpenFile opens a file, which may exist. It takes maxSize bytes, and keep full files are kept
-// beside it.
+// OpenFile opens a file or creates it. The file holds maxSize bytes, and the directory keeps the
+// number keep of full files.
 func OpenFile(path string, maxSize int64, keep int) (*File, error) {
 	f := &File{path: path, maxSize: maxSize, keep: keep}
 	if err := f.open(); err != nil {
@@ -69,7 +70,8 @@ func OpenFile(path string, maxSize int64, keep int) (*File, error) {
 	return f, nil
 }
 
-// readEnd finds out what was written last. If the file is empty, that is in the file before it.
+// readEnd reads the last line that was written. If the file is empty, the last line is in the
+// file before it.
 func (f *File) readEnd() error {
 	last, err := endingOf(f.file, f.size)
 	if err != nil || f.size > 0 {
@@ -139,7 +141,7 @@ func (f *File) Full() bool { return f.size >= f.maxSize }
 // Previous implements Output.
 func (f *File) Previous() string { return f.previous }
 
-// Rotate implements Output. If it fails, the file goes on.
+// Rotate implements Output. If it fails, lines still go to the same file.
 func (f *File) Rotate() error {
 	for n := f.keep - 1; n > 0; n-- {
 		if err := os.Rename(f.name(n), f.name(n+1)); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -157,7 +159,7 @@ func (f *File) Rotate() error {
 	return errors.Join(full.Close(), syncDirectory(filepath.Dir(f.path)))
 }
 
-// syncDirectory makes the names of files last.
+// syncDirectory syncs the names of files to the disk.
 func syncDirectory(path string) error {
 	directory, err := os.Open(path)
 	if err != nil {

@@ -11,17 +11,18 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
-// Record says what a call was. It has nothing of the input, the output and the keys of the call.
+// Record describes a call. It has no part of the input, the output or the keys of the call.
 type Record struct {
 	Time time.Time
-	// Use is what the call used, and who called. A call that was refused early has used less.
+	// Use has what the call used, and who called. Fields are empty if the call was refused before
+	// it used them.
 	Use profile.Use
 	// Profile and Digest are the name of the profile and the digest of the set that has it. Both
 	// are empty for a call whose profile is not served.
 	Profile, Digest string
 	// Revision is the revision of the set, 0 if the set is not signed.
 	Revision int64
-	// Assessment is what is known of the operation in the profile, nil if that is not known.
+	// Assessment is the assessment of the operation in the profile, or nil if there is none.
 	Assessment *profile.Assessment
 	// KeyVersion is the version of the first key of Use, and Pin the SHA-256 of its public key.
 	// They are empty if the key has none.
@@ -38,7 +39,7 @@ type Record struct {
 	Began bool
 }
 
-// maxReason is how many bytes of a reason a record has.
+// maxReason is the maximum size in bytes of the reason in a record.
 const maxReason = 512
 
 // append appends the record without its sequence number and hash: the beginning of a line.

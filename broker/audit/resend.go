@@ -5,14 +5,14 @@ package audit
 import "time"
 
 const (
-	// resendTime is how long lines wait before they are written again for the first time, and
-	// maxResendTime how long they wait at most.
+	// resendTime is the first pause before lines are written again, and maxResendTime is the
+	// longest pause.
 	resendTime    = 100 * time.Millisecond
 	maxResendTime = 5 * time.Second
 )
 
-// send writes lines, with Resend until the output takes them. If the log ends meanwhile, it tries
-// once more and then gives up.
+// send writes lines. With Resend it repeats them until the output takes them, or until the log is
+// closed and one more try has failed.
 func (l *Log) send(lines []byte) error {
 	for wait := resendTime; ; wait = min(2*wait, maxResendTime) {
 		ending := l.ending()
@@ -34,7 +34,7 @@ func (l *Log) send(lines []byte) error {
 	}
 }
 
-// ending reports whether the log ends.
+// ending reports whether the log is being closed.
 func (l *Log) ending() bool {
 	select {
 	case <-l.stop:

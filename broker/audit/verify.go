@@ -14,9 +14,9 @@ import (
 	"io"
 )
 
-// maxUnsigned is how many lines without a checkpoint a broker can leave. It writes the lines of a
-// batch together with the checkpoint that they need, so a kill or a full disk may leave a batch
-// without it. No record is shorter than 200 bytes.
+// maxUnsigned is the maximum number of lines without a checkpoint that a broker can leave. It
+// writes the lines of a batch together with their checkpoint, so a kill or a full disk may leave
+// a batch without its checkpoint. No record is shorter than 200 bytes.
 const maxUnsigned = checkpointLines + maxQueue/200
 
 // Verifier checks a log line by line. A log may be in several files, oldest first.
@@ -28,23 +28,23 @@ type Verifier struct {
 	ended  bool
 	lines  int // of the file
 	file   string
-	// ends are the hashes of the last lines of chains that a collector has, see [Collected].
+	// ends are the hashes of the last lines of the chains in a [Collected].
 	ends map[string]bool
 }
 
-// Report says what a log has.
+// Report is the result of a verification.
 type Report struct {
-	// Chains is how many runs of brokers there are, and Records how many records they have.
+	// Chains is the number of runs of brokers, and Records is the number of their records.
 	Chains, Records int
-	// Checkpoints is how many signatures were checked.
+	// Checkpoints is the number of signatures that were checked.
 	Checkpoints int
-	// Lost is how many calls have no record, as the log says itself.
+	// Lost is the number of calls that have no record, as the log says itself.
 	Lost uint64
-	// Unsigned is how many lines no checkpoint signs.
+	// Unsigned is the number of lines that no checkpoint signs.
 	Unsigned int
 	// Keys are the public keys of the checkpoints, as base64 of their SubjectPublicKeyInfo.
 	Keys []string
-	// Notes are what an auditor should know of a log that is not damaged.
+	// Notes are remarks for an auditor about a log that is not damaged.
 	Notes []string
 }
 
@@ -60,8 +60,8 @@ func (e *DamageError) Error() string {
 	return fmt.Sprintf("line %d of %s %s", e.Line, e.File, e.Problem)
 }
 
-// NewVerifier returns a verifier. If key is not nil, all checkpoints have to be signed by it.
-// Without a key, somebody who can write the log could have written another one as well.
+// NewVerifier returns a verifier. If key is not nil, it must have signed all checkpoints. Without
+// a key, a verifier cannot find out whether somebody replaced the whole log.
 func NewVerifier(key crypto.PublicKey) *Verifier { return &Verifier{key: key} }
 
 // Read checks the next file of the log. The error is a *DamageError if the log is damaged.
@@ -152,7 +152,7 @@ func (v *Verifier) start(l *line) error {
 	return v.follow(l)
 }
 
-// goOn begins a file in the middle of a chain.
+// goOn begins a file that continues a chain.
 func (v *Verifier) goOn(l *line) error {
 	if v.chain != nil {
 		return v.follow(l)
@@ -203,7 +203,7 @@ func (v *Verifier) advance(l *line) error {
 	return nil
 }
 
-// learn takes the key of a chain.
+// learn stores the key of a chain from its first checkpoint.
 func (v *Verifier) learn(text string) error {
 	der, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
@@ -229,7 +229,7 @@ func (v *Verifier) learn(text string) error {
 	return nil
 }
 
-// leave notes what is left open at the end of a chain.
+// leave notes what is missing at the end of a chain.
 func (v *Verifier) leave() {
 	v.noteTorn()
 	if v.chain == nil {
@@ -253,7 +253,7 @@ func (v *Verifier) note(text string, arguments ...any) {
 	v.report.Notes = append(v.report.Notes, fmt.Sprintf(text, arguments...))
 }
 
-// Report returns what the log has. Call it once, after the last file.
+// Report returns the result. Call it once, after the last file.
 func (v *Verifier) Report() Report {
 	v.leave()
 	return v.report

@@ -24,8 +24,8 @@ const (
 	// Redis. Only the broker mounts it.
 	SessionRedisVolume = "crypto-broker-session-redis"
 
-	// KeyGatewayVolume is the name of the volume with what the broker needs to call the key
-	// gateway. Only the broker mounts it.
+	// KeyGatewayVolume is the name of the volume with the files that the broker needs to call the
+	// key gateway. Only the broker mounts it.
 	KeyGatewayVolume = "crypto-broker-key-gateway"
 )
 
@@ -58,7 +58,7 @@ const (
 )
 
 // IsExcluded reports whether a namespace never gets brokers or profiles. more are excluded
-// namespaces besides the ones of Kubernetes, such as the operator's own namespace.
+// namespaces in addition to the namespaces of Kubernetes, such as the operator's own namespace.
 func IsExcluded(namespace string, more ...string) bool {
 	if namespace == SystemNamespace || namespace == NodeLeaseNamespace {
 		return true

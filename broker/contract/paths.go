@@ -70,8 +70,8 @@ const LogLevelFileVariable = BrokerVariablePrefix + "LOG_LEVEL_FILE"
 // spans, in PEM.
 const TracesAuthoritiesVariable = BrokerVariablePrefix + "TRACES_AUTHORITIES"
 
-// AuditEndpointVariable is the variable with the URL of the collector of audit records, and
-// AuditAuthoritiesVariable the one with its certificate authorities, in PEM.
+// AuditEndpointVariable is the variable with the URL of the collector of audit records.
+// AuditAuthoritiesVariable is the variable with the collector's certificate authorities, in PEM.
 const (
 	AuditEndpointVariable    = BrokerVariablePrefix + "AUDIT_OTLP_ENDPOINT"
 	AuditAuthoritiesVariable = BrokerVariablePrefix + "AUDIT_OTLP_AUTHORITIES"

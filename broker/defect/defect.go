@@ -8,13 +8,14 @@ import (
 	"strings"
 )
 
-// maxFrames is how many functions a description has.
+// maxFrames is the maximum number of functions that a description has.
 const maxFrames = 64
 
 // Describe returns attributes for a line of the log: why the calling goroutine panicked, and its
-// stack. The cause is the text of an error of the Go runtime, else a type, because any other text
-// could quote an input. The stack has functions and lines. It does not have the arguments of
-// functions, which [runtime/debug.Stack] prints, because a key can be among them.
+// stack. The cause is the text of an error of the Go runtime. For any other value the cause is
+// only its type, because a text could quote an input. The stack has functions and lines. It does
+// not have the arguments of functions, which [runtime/debug.Stack] prints, because a key can be
+// among them.
 func Describe(recovered any) (cause, stack string) {
 	cause = fmt.Sprintf("%T", recovered)
 	if err, ok := recovered.(runtime.Error); ok {

@@ -28,8 +28,8 @@ type Measurement struct {
 	Average time.Duration
 }
 
-// benchmarkTime is how long each operation is measured. An operation that takes longer runs
-// once.
+// benchmarkTime is the time for which each operation is measured. An operation that takes longer
+// runs once.
 const benchmarkTime = 10 * time.Millisecond
 
 // benchmarkInput is the size of the input in bytes.

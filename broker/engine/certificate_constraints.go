@@ -63,7 +63,7 @@ type subtree struct {
 // subtrees are the constraints of one kind of names.
 type subtrees struct {
 	permitted, excluded []subtree
-	// limited is whether one of them has a minimum or a maximum, which RFC 5280 does not
+	// limited reports whether one of them has a minimum or a maximum, which RFC 5280 does not
 	// allow.
 	limited bool
 }

@@ -3,7 +3,7 @@
 package engine
 
 import (
-	// Registers the digests of key identifiers.
+	// These packages register the digests of key identifiers.
 	_ "crypto/sha1"
 	_ "crypto/sha256"
 	_ "crypto/sha3"

@@ -18,7 +18,7 @@ import (
 
 // Limits of the CRL distribution points of a request.
 const (
-	// maxDistributionPoints is how many distribution points a request may have.
+	// maxDistributionPoints is the maximum number of distribution points that a request may have.
 	maxDistributionPoints = 16
 	// maxDistributionPointSize is the longest URL in bytes.
 	maxDistributionPointSize = 2048

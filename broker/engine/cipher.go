@@ -22,9 +22,9 @@ const (
 	FullTagSize = 16
 )
 
-// MaxRandomNonces is how often one key may encrypt with random nonces. After 2^32 of them,
-// the probability that two are equal is 2^-32, the most that NIST SP 800-38D, section 8.3,
-// allows.
+// MaxRandomNonces is the maximum number of encryptions with random nonces under one key. After
+// 2^32 of them, the probability that two are equal is 2^-32, the most that NIST SP 800-38D,
+// section 8.3, allows.
 const MaxRandomNonces = 1 << 32
 
 // Errors of a Cipher.
@@ -62,8 +62,8 @@ type AESGCM struct {
 	used   atomic.Uint64
 }
 
-// mode is one of the two modes of a cipher. It is made at its first use, because a key of a
-// request is used once, and each mode has its own key schedule.
+// mode is one of the two modes of a cipher. The cipher makes a mode when it first uses it. Each
+// mode costs a key schedule, and a key of a request is used in one mode only.
 type mode struct {
 	once sync.Once
 	aead cipher.AEAD

@@ -74,8 +74,7 @@ func encodeSignatures(components []profile.SignatureComponent, format profile.Si
 	return encoded, nil
 }
 
-// decodeSignatures returns the signatures that encodeSignatures has encoded. It does not
-// verify them.
+// decodeSignatures is the inverse of encodeSignatures. It does not verify the signatures.
 func decodeSignatures(components []profile.SignatureComponent, format profile.SignatureFormat, keys []VerifyingKey, encoded []byte) ([][]byte, error) {
 	if len(encoded) == 0 {
 		return nil, inputError("signature", "is empty, expected a signature in format %s", format)
@@ -135,7 +134,7 @@ func signatureSize(public crypto.PublicKey) int {
 	}
 }
 
-// joinECDSA returns r and s of an ECDSA-Sig-Value with fixed lengths.
+// joinECDSA converts an ECDSA-Sig-Value in DER to r and s of fixed lengths, one after the other.
 func joinECDSA(public *ecdsa.PublicKey, der []byte) ([]byte, error) {
 	var s ecdsaSignature
 	if _, err := asn1.Unmarshal(der, &s); err != nil {
@@ -148,7 +147,7 @@ func joinECDSA(public *ecdsa.PublicKey, der []byte) ([]byte, error) {
 	return raw, nil
 }
 
-// splitECDSA returns the ECDSA-Sig-Value of r and s with fixed lengths.
+// splitECDSA is the inverse of joinECDSA.
 func splitECDSA(public *ecdsa.PublicKey, raw []byte) ([]byte, error) {
 	size := ecdsaOrderSize(public)
 	if len(raw) != 2*size {

@@ -59,13 +59,13 @@ func WithWatchProblem(f func(error)) Option {
 
 // Event is the outcome of a look at the directory, for an observer.
 type Event struct {
-	// Keys is how many keys are in use. Unusable is how many keys are not, because their
-	// files were never valid.
+	// Keys is the number of keys that are in use. Unusable is the number of keys that are not in
+	// use, because their files were never valid.
 	Keys, Unusable int
 	// Problems are the problems of all files, sorted by path.
 	Problems []Problem
-	// Err is why the directory could not be read, else nil. The keys that were in use stay
-	// in use.
+	// Err is the reason why the directory could not be read, or nil. The keys that were in use
+	// stay in use.
 	Err error
 }
 
@@ -127,7 +127,8 @@ func (d *Directory) Key(_ context.Context, name Name) (*Key, error) {
 	}
 }
 
-// maxReads is how often one look reads a directory that changes while it is read.
+// maxReads is the maximum number of times that one look reads a directory that changes while it
+// is read.
 const maxReads = 3
 
 // look reads the directory. It reports false if the directory changed while it was read, so
@@ -186,9 +187,9 @@ func (d *Directory) publish(next map[string]*loaded, problems []Problem) {
 	d.tell(Event{Keys: usable, Unusable: len(next) - usable, Problems: problems})
 }
 
-// authorityKeys returns the public keys of all certificate authorities whose certificates are
-// in the directory, as SPKISHA256. The key of an authority may be there under another id as
-// well, without a certificate.
+// authorityKeys returns the public keys of all certificate authorities whose certificates are in
+// the directory, as SPKISHA256. The directory may have the key of an authority under another id
+// as well, without a certificate.
 func authorityKeys(all map[string]*loaded) map[[sha256.Size]byte]bool {
 	authorities := map[[sha256.Size]byte]bool{}
 	for _, l := range all {

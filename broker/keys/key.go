@@ -58,8 +58,8 @@ func NewRemoteSigning(id string, public crypto.PublicKey, remote RemoteSigner, c
 	return k, nil
 }
 
-// NewOpening returns a key pair whose private key stays in its key manager and does not sign. It has
-// to get a decrypter or an exchanger.
+// NewOpening returns a key pair whose private key stays in its key manager and does not sign. The
+// caller has to add a decrypter or an exchanger.
 func NewOpening(id string, public crypto.PublicKey) (*Key, error) {
 	k, err := NewVerifying(id, public, nil)
 	if err != nil {
@@ -69,7 +69,8 @@ func NewOpening(id string, public crypto.PublicKey) (*Key, error) {
 	return k, nil
 }
 
-// NewVerifying returns a key that verifies, and wraps data keys for whoever has the private key.
+// NewVerifying returns a key that verifies, and that wraps data keys for the owner of the private
+// key.
 func NewVerifying(id string, public crypto.PublicKey, chain []*x509.Certificate) (*Key, error) {
 	spki, err := spkiSHA256(public)
 	if err != nil {
@@ -97,7 +98,7 @@ func ofAuthority(certificate *x509.Certificate) bool {
 }
 
 // NewAES returns an AES key of 16, 24 or 32 bytes, which encrypts, decrypts and wraps data keys.
-// The caller can overwrite material then. The error continues the sentence "the key …".
+// The caller can overwrite material afterwards. The error continues the sentence "the key …".
 func NewAES(id string, material []byte) (*Key, error) {
 	key, err := wrap.NewAES(material)
 	if err != nil {
@@ -173,8 +174,8 @@ func (k *Key) Signer(ctx context.Context) crypto.Signer {
 // Public returns the public key, or nil if there is none.
 func (k *Key) Public() crypto.PublicKey { return k.public }
 
-// Certificates returns the certificate of the key, and then the certificates of its issuers as
-// far as the provider has them. The caller must not change the slice.
+// Certificates returns the certificate of the key, and then the certificates of its issuers that
+// the provider has. The caller must not change the slice.
 func (k *Key) Certificates() []*x509.Certificate { return k.chain }
 
 // OfAuthority reports whether the key belongs to a certificate authority. It does if any
@@ -193,11 +194,12 @@ func (k *Key) Cipher(ctx context.Context) engine.Cipher {
 // Wrapper returns the wrapper of the key, or nil if the key does not wrap data keys.
 func (k *Key) Wrapper() Wrapper { return k.wrapper }
 
-// Decrypter returns what decrypts with the private key in its key manager, or nil if nothing does.
+// Decrypter returns the decrypter that uses the private key in its key manager, or nil if there
+// is none.
 func (k *Key) Decrypter() RemoteDecrypter { return k.decrypter }
 
-// Exchanger returns what agrees on secrets with the private key in its key manager, or nil if
-// nothing does.
+// Exchanger returns the exchanger that uses the private key in its key manager, or nil if there
+// is none.
 func (k *Key) Exchanger() RemoteExchanger { return k.exchanger }
 
 // SPKISHA256 returns the SHA-256 of the SubjectPublicKeyInfo in DER of the public key (RFC

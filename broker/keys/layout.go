@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// role is the kind of content that a file of a key has.
+// role is the kind of content of a key's file.
 type role uint8
 
 const (
@@ -37,7 +37,7 @@ const (
 	// MaxFileSize is the largest file of a key in bytes. Keys in requests have the same
 	// limit.
 	MaxFileSize = 64 << 10
-	// MaxKeys is how many keys a directory may have.
+	// MaxKeys is the maximum number of keys that a directory may have.
 	MaxKeys = 1024
 )
 
@@ -45,7 +45,7 @@ const (
 type files struct {
 	id    string
 	paths [roles]string
-	// twice are further files whose role another file of the key has already.
+	// twice are files whose role another file of the key already has.
 	twice []string
 }
 
@@ -56,9 +56,9 @@ type Problem struct {
 	Path string
 	// Key is the id of the key with the problem, empty if the problem is not about a key.
 	Key string
-	// Message is the end of a sentence that begins with Path.
+	// Message continues a sentence that begins with Path.
 	Message string
-	// Warning is whether the key is used in spite of the problem.
+	// Warning reports whether the key is used in spite of the problem.
 	Warning bool
 }
 
@@ -191,7 +191,8 @@ func checkID(id, path string) (Problem, bool) {
 	return Problem{}, true
 }
 
-// reason returns an error of the file system without the path, which the message has already.
+// reason returns an error of the file system without the path, because the message already has
+// the path.
 func reason(err error) string {
 	if e, ok := err.(*os.PathError); ok { //nolint:errorlint // a wrapped error has text that would be lost
 		return e.Err.Error()

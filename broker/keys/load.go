@@ -22,15 +22,15 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/watch"
 )
 
-// loaded is a key that was read. If its files have not changed, the next look uses the same
-// key, so that the count of its random nonces goes on.
+// loaded is a key that was read. If its files have not changed, the next look uses the same key,
+// so that its count of random nonces continues.
 type loaded struct {
 	key    *Key // nil if its files were never valid
 	digest [sha256.Size]byte
 }
 
-// load reads the files of a key. before is what was loaded for the same id. The only error is
-// regular.ErrBeingWritten.
+// load reads the files of a key. before is the key that was loaded for the same id before. The
+// only error is regular.ErrBeingWritten.
 func load(dir string, f files, before *loaded) (*loaded, []Problem, error) {
 	var problems []Problem
 	complain := func(path, format string, args ...any) {
@@ -109,8 +109,7 @@ func validity(key *Key, now time.Time) string {
 	}
 }
 
-// build returns the key that is made of the contents of its files. The error is about the file
-// path.
+// build makes a key of the contents of its files. The error is about the file path.
 func build(f files, content [roles][]byte) (key *Key, path string, err error) {
 	if path = f.paths[rawKey]; path != "" {
 		key, err := NewAES(f.id, content[rawKey])
@@ -181,8 +180,8 @@ func read(dir, path string, r role, digest hash.Hash) (data []byte, warning stri
 }
 
 // permissions returns a warning if too many users may read or change a file with a secret.
-// Files in a volume of a kubelet may be readable by everybody, because only the broker mounts
-// the volume, and it may run as any user.
+// Everybody may read files in a volume of a kubelet, because only the broker mounts the volume,
+// and the broker may run as any user.
 func permissions(name string, mode fs.FileMode) string {
 	switch perm := mode.Perm(); {
 	case perm&0o022 != 0:
@@ -194,8 +193,9 @@ func permissions(name string, mode fs.FileMode) string {
 	}
 }
 
-// WarnOfMode returns a warning if too many users may read or change a file with a secret. It returns an
-// empty text for a file that cannot be examined, which whoever reads it finds out.
+// WarnOfMode returns a warning if too many users may read or change a file with a secret. It
+// returns an empty text for a file that cannot be examined, because reading that file fails as
+// well.
 func WarnOfMode(name string) string {
 	info, err := os.Stat(name)
 	if err != nil {

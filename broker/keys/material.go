@@ -19,9 +19,9 @@ import (
 	mldsax509 "filippo.io/mldsa/x509"
 )
 
-// The errors of this file are the end of a sentence that begins with the place of the key,
-// such as "rawKey" or the name of a file. They have only kinds and sizes of keys. They do not
-// wrap errors of libraries about keys, which may quote what they read.
+// The errors of this file are the end of a sentence that begins with the place of the key, such
+// as "rawKey" or the name of a file. They name only kinds and sizes of keys. They do not wrap
+// errors of libraries, which may quote keys.
 
 // ParseSigner reads one private key that signs, in PEM or DER: PKCS #8, PKCS #1 for RSA, or
 // SEC 1 for ECDSA. ML-DSA keys have to be in the seed form of RFC 9881. An RSA key may have at
@@ -167,11 +167,11 @@ func usablePublic(public crypto.PublicKey) (crypto.PublicKey, error) {
 	}
 }
 
-// maxChain is how many certificates a chain may have.
+// maxChain is the maximum number of certificates that a chain may have.
 const maxChain = 10
 
-// ParseCertificates reads a chain of at most 10 certificates in PEM. The first is the
-// certificate of the key. Each of the others has issued the certificate before it. RSA keys
+// ParseCertificates reads a chain of at most 10 certificates in PEM. The first is the certificate
+// of the key. Each further certificate is of the issuer of the certificate before it. RSA keys
 // may have at most largestRSA bits.
 func ParseCertificates(data []byte, largestRSA int) ([]*x509.Certificate, error) {
 	var chain []*x509.Certificate

@@ -58,8 +58,8 @@ func ParsePrivateKey(text []byte, largestRSA int) (crypto.Signer, error) {
 	return parsePrivateDER(block.Bytes, largestRSA, fmt.Sprintf("has a PEM block %s whose content", quoteLabel(block.Type)))
 }
 
-// parsePrivateDER reads a private key in PKCS #8, PKCS #1 or SEC 1. what is the beginning of
-// the error for any other content.
+// parsePrivateDER reads a private key in PKCS #8, PKCS #1 or SEC 1. what begins the error for any
+// other content.
 func parsePrivateDER(der []byte, largestRSA int, what string) (crypto.Signer, error) {
 	if err := checkPrivateRSASize(der, largestRSA); err != nil {
 		return nil, err

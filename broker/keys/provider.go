@@ -16,15 +16,15 @@ type Name struct {
 	// Version is one version of the key. It is empty for the version that new data is
 	// protected with.
 	Version string
-	// Opens says that data which the version has protected is to be decrypted or unwrapped. Then a
-	// provider may ask for the bytes of an AES key before it knows what kind of key the version is.
+	// Opens reports whether the key is for decrypting or unwrapping. Then a provider may ask for
+	// the bytes of an AES key before it knows the kind of the key.
 	Opens bool
-	// Use is what the key is for. Only providers that ask somebody else whether the key may be
-	// used need it, see [Stack.Delegate].
+	// Use is the purpose of the key. Only a provider that asks another service whether the key
+	// may be used needs it, see [Stack.Delegate].
 	Use Use
 }
 
-// Use is the operation of a profile that a key is for.
+// Use is the operation of a profile for which a key is needed.
 type Use struct {
 	Profile   string
 	Operation profile.Operation
@@ -39,8 +39,7 @@ type Provider interface {
 	Key(ctx context.Context, name Name) (*Key, error)
 }
 
-// Creator is a provider that makes keys. A key is made at most once for each call, also if the
-// call fails.
+// Creator is a provider that makes keys. Each call makes at most one key, even if it fails.
 type Creator interface {
 	// CreateAES makes an AES key of this many bits, which wraps and unwraps data keys.
 	CreateAES(ctx context.Context, id string, bits int) error
@@ -52,12 +51,12 @@ var (
 	// ErrNotFound means that the provider has no key, or no version of the key, with the name.
 	ErrNotFound = errors.New("keys: there is no key with this id")
 
-	// ErrUnusable means that the provider has the key, but the key is not valid or cannot do
-	// what was asked of it. The log of the broker says why.
+	// ErrUnusable means that the provider has the key, but the key is not valid or does not
+	// support the operation. The log of the broker says why.
 	ErrUnusable = errors.New("keys: the key cannot be used")
 
-	// ErrInvalidCiphertext means that a key manager did not unwrap or decrypt what it was
-	// given. Nobody can find out which part of it is wrong.
+	// ErrInvalidCiphertext means that a key manager did not unwrap or decrypt what it was given.
+	// The error does not say which part of it is wrong.
 	ErrInvalidCiphertext = errors.New("keys: the ciphertext does not authenticate")
 
 	// ErrUnavailable means that the provider cannot be reached or read. Another try may
@@ -72,8 +71,8 @@ var (
 	ErrDenied = errors.New("keys: the provider denies the use of the key")
 )
 
-// Transient reports whether another try may succeed. Only such errors say something about the
-// state of a provider.
+// Transient reports whether another try may succeed. Only such errors are about the state of a
+// provider.
 func Transient(err error) bool { return errors.Is(err, ErrUnavailable) || errors.Is(err, ErrThrottled) }
 
 // maxIDLength is the longest id of a key, in bytes. [profile.ValidKeyID] says which ids are
@@ -83,7 +82,7 @@ const maxIDLength = profile.MaxKeyIDLength
 // ErrWouldWait is the error of KeyNow.
 var ErrWouldWait = errors.New("keys: the provider has to be asked")
 
-// Prompt is a provider that can tell that it would have to wait.
+// Prompt is a provider that can return a key without waiting.
 type Prompt interface {
 	Provider
 	// KeyNow returns a key without waiting. It returns ErrWouldWait if only Key can return it.

@@ -44,32 +44,32 @@ type RemoteCipher interface {
 
 // RemoteDecrypter decrypts with an RSA key that stays in its key manager.
 type RemoteDecrypter interface {
-	// DecryptOAEP decrypts RSA-OAEP (RFC 8017, section 7.1) without a label. hash is the one of
-	// OAEP and of its mask. Whoever called clears the plaintext after use. The error is
+	// DecryptOAEP decrypts RSA-OAEP (RFC 8017, section 7.1) without a label. hash is the digest
+	// of OAEP and of its mask. The caller clears the plaintext after use. The error is
 	// [ErrInvalidCiphertext] if the ciphertext and the key do not belong together.
 	DecryptOAEP(ctx context.Context, hash crypto.Hash, ciphertext []byte) (plaintext []byte, err error)
 }
 
 // RemoteExchanger agrees on secrets with an EC key that stays in its key manager.
 type RemoteExchanger interface {
-	// ECDH returns what the key shares with another one, which is on the same curve: the x
-	// coordinate (NIST SP 800-56A, section 5.7.1.2). Whoever called clears it after use.
+	// ECDH returns the secret that the key shares with a public key on the same curve: the x
+	// coordinate (NIST SP 800-56A, section 5.7.1.2). The caller clears it after use.
 	ECDH(ctx context.Context, other *ecdh.PublicKey) (secret []byte, err error)
 }
 
 // Wrapper wraps data keys with one version of a key. It is safe for concurrent use.
 //
-// If it does not implement LocalWrapper, it waits for a key manager, and the broker keeps what it
-// has unwrapped for a short time.
+// If it does not implement LocalWrapper, it waits for a key manager, and the broker caches the
+// unwrapped data keys for a short time.
 type Wrapper interface {
 	// Algorithms returns the names of the algorithms that the key wraps with, as profiles have
 	// them.
 	Algorithms() []string
-	// Wrap encrypts a data key. context is authenticated and not encrypted; an algorithm
-	// without such input takes no context. The error is a [wrap.InputError] if the data key
-	// or the context does not fit the algorithm.
+	// Wrap encrypts a data key. context is authenticated and not encrypted. It has to be empty
+	// for an algorithm without such input. The error is a [wrap.InputError] if the data key or
+	// the context does not fit the algorithm.
 	Wrap(ctx context.Context, algorithm string, dataKey, context []byte) (wrapped []byte, err error)
-	// Unwrap returns the data key, which whoever called clears after use. It returns
+	// Unwrap returns the data key, which the caller clears after use. It returns
 	// [ErrInvalidCiphertext] if the arguments and the key do not belong together.
 	Unwrap(ctx context.Context, algorithm string, wrapped, context []byte) (dataKey []byte, err error)
 }
@@ -98,8 +98,8 @@ func (s boundSigner) Sign(_ io.Reader, digest []byte, opts crypto.SignerOpts) ([
 	return s.checked(digest, opts, signature, err)
 }
 
-// checked returns the signature if it is valid. A key manager may sign in another way than it was
-// asked to, for instance with another length of the salt.
+// checked returns the signature if it is valid. A key manager may sign with other parameters than
+// requested, for example with another length of the salt.
 func (s boundSigner) checked(digest []byte, opts crypto.SignerOpts, signature []byte, err error) ([]byte, error) {
 	if err != nil {
 		return nil, err
@@ -148,7 +148,7 @@ type boundCipher struct {
 // KeySize implements engine.Cipher.
 func (c boundCipher) KeySize() int { return c.remote.KeySize() }
 
-// Seal implements engine.Cipher. Key managers make their own nonces.
+// Seal implements engine.Cipher. It fails, because key managers choose the nonces.
 func (c boundCipher) Seal(_, _, _ []byte) (ciphertext, tag []byte, err error) {
 	return nil, nil, fmt.Errorf("%w: its key manager makes the nonces, expected a profile with NonceStrategy random", ErrUnusable)
 }

@@ -11,9 +11,9 @@ import (
 	"math/bits"
 )
 
-// CheckRSASize refuses an RSA public key of more than largest bits, because the operations with
-// a key take longer the larger the key is. To parse the key takes little time. The error is the
-// end of a sentence, as the errors of parsers are.
+// CheckRSASize refuses an RSA public key of more than largest bits, because operations with
+// larger keys take longer. Parsing the key takes little time. The error is the end of a sentence,
+// as the errors of parsers are.
 func CheckRSASize(public crypto.PublicKey, largest int) error {
 	if key, ok := public.(*rsa.PublicKey); ok && key.N.BitLen() > largest {
 		return rsaTooLarge(key.N.BitLen(), largest)
@@ -25,9 +25,9 @@ func rsaTooLarge(found, largest int) error {
 	return fmt.Errorf("is an RSA key of %d bits, expected at most %d", found, largest)
 }
 
-// checkPrivateRSASize refuses the DER of an RSA private key of more than largest bits. The
-// parser checks and prepares a key before its size is known, which takes long for large keys.
-// So checkPrivateRSASize reads only the numbers in the DER. It returns nil for other keys.
+// checkPrivateRSASize refuses the DER of an RSA private key of more than largest bits. The parser
+// checks and prepares a key before its size is known, which takes a long time for large keys. So
+// checkPrivateRSASize reads only the numbers in the DER. It returns nil for other keys.
 func checkPrivateRSASize(der []byte, largest int) error {
 	var outer struct {
 		Version   int

@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 )
 
-// Stack is the provider of all keys. The id of a key is <provider>/<id>, or <id> for a key of
-// the default provider. The id after the first slash may have more slashes.
+// Stack combines providers into the provider of all keys. The id of a key is <provider>/<id>, or
+// <id> for a key of the default provider. The id after the first slash may have more slashes.
 type Stack struct {
 	standard   Provider
 	providers  atomic.Pointer[map[string]Provider]
@@ -38,12 +38,13 @@ func (s *Stack) Use(providers map[string]Provider) {
 	s.generation.Add(1)
 }
 
-// Generation counts calls of Use. Whatever is kept of a provider is of one generation.
+// Generation returns the number of calls of Use. Cached values of a provider belong to one
+// generation.
 func (s *Stack) Generation() uint64 { return s.generation.Load() }
 
-// Delegate gives the keys of all providers that the stack does not have to another provider. It
-// gets the whole id and the use of the key. Delegate must be called before the first key is
-// asked for.
+// Delegate sets the provider for the keys of all providers that the stack does not have. That
+// provider gets the whole id and the use of the key. Delegate must be called before the first key
+// is asked for.
 func (s *Stack) Delegate(others Provider) { s.others = others }
 
 // NoProviderError is the error of an id whose provider does not exist. It wraps
@@ -73,8 +74,8 @@ func SplitID(id string) (provider, rest string) {
 	return "", id
 }
 
-// Key implements Provider. The key has the id without the provider, unless the provider is the
-// one of Delegate.
+// Key implements Provider. The key has the id without the provider, unless it comes from the
+// provider of Delegate.
 func (s *Stack) Key(ctx context.Context, name Name) (*Key, error) {
 	provider, name, err := s.find(name)
 	if err != nil {
@@ -83,7 +84,7 @@ func (s *Stack) Key(ctx context.Context, name Name) (*Key, error) {
 	return provider.Key(ctx, name)
 }
 
-// KeyNow implements Prompt. A provider that is not a Prompt has its keys in memory.
+// KeyNow implements Prompt. A provider that does not implement Prompt has its keys in memory.
 func (s *Stack) KeyNow(name Name) (*Key, error) {
 	provider, name, err := s.find(name)
 	if err != nil {

@@ -31,8 +31,7 @@ type localWrapper struct {
 
 var _ LocalWrapper = localWrapper{}
 
-// wrapperOf returns a wrapper that was made of a key pair or a public key, or nil if such a key
-// does not wrap.
+// wrapperOf returns a wrapper for a key pair or a public key, or nil if such a key does not wrap.
 func wrapperOf[K interface {
 	wrap.Wrapper
 	Kind() algorithm.WrappingKey

@@ -9,7 +9,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
 )
 
-// Assessment is what is known about an operation of a profile before any call.
+// Assessment describes an operation of a profile, as far as no call is needed to know it.
 type Assessment struct {
 	// Operation is the name of the operation, such as "SignData".
 	Operation string
@@ -68,7 +68,7 @@ func (c *Compiled) assess(p *Profile, o compileOptions) {
 type FIPSVerdict struct {
 	// Operation is the name of the operation, such as "SignData".
 	Operation string
-	// Reason says in a sentence why the operation is not approved. It is empty if it is
+	// Reason is a sentence that says why the operation is not approved. It is empty if it is
 	// approved.
 	Reason string
 }

@@ -17,10 +17,10 @@ type Audit struct {
 	Required bool `yaml:"Required,omitempty"`
 }
 
-// AuditLevel is which calls are recorded. Each level has the calls of the level before it.
+// AuditLevel says which calls are recorded. Each level includes the calls of the level before it.
 type AuditLevel int
 
-// The levels. Calls that fail are recorded on each but the first.
+// The levels. All but the first record calls that fail.
 const (
 	// AuditNone records no call.
 	AuditNone AuditLevel = iota
@@ -32,7 +32,7 @@ const (
 	AuditAll
 )
 
-// AuditSample is how many calls there are for each that the level "sampled" records.
+// AuditSample is the number of calls of which the level "sampled" records one.
 const AuditSample = 100
 
 // auditLevels are the names of the levels.

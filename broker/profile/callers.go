@@ -23,8 +23,8 @@ type Callers struct {
 // maxUserID is the largest user or group id. To the kernel, the next number means no id.
 const maxUserID = math.MaxUint32 - 1
 
-// callers checks who may use a profile. It refuses an empty restriction, which reads as
-// "nobody" and would act as "everybody".
+// callers checks who may use a profile. It refuses a restriction without lists, because its
+// author may mean that nobody may use the profile, while it would restrict nobody.
 func (v validator) callers(at yamlfile.Place, c *Callers) {
 	if c == nil {
 		return
@@ -58,8 +58,8 @@ func (v validator) notEmpty(at yamlfile.Place, length int) {
 	}
 }
 
-// Caller is who makes a call. The socket of the call says the container, and the kernel says
-// the credentials of the process that connected.
+// Caller identifies the caller of a call. The socket identifies the container, and the kernel
+// reports the credentials of the process that connected.
 type Caller struct {
 	// Container is the name of the container. It is empty if the broker has one socket for
 	// all callers.
@@ -132,7 +132,7 @@ func idSet(ids []int64) map[uint32]struct{} {
 // most 63 lower-case letters, digits and inner hyphens.
 func IsContainerName(s string) bool { return pattern.IsDNSLabel(s) }
 
-// lost returns the callers that the policy allows and another one does not.
+// lost returns the callers that this policy allows and the policy after does not.
 func (p *CallerPolicy) lost(after *CallerPolicy) (lost []string) {
 	if after == nil {
 		return nil

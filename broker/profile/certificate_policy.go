@@ -10,8 +10,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 )
 
-// CertificatePolicy is what a profile says about SignCertificate. It never
-// changes and is safe for concurrent use.
+// CertificatePolicy is the compiled policy of SignCertificate. It never changes and is safe for
+// concurrent use.
 type CertificatePolicy struct {
 	signature           algorithm.Certificate
 	signAlg             algorithm.Signature
@@ -55,8 +55,8 @@ func (p *CertificatePolicy) IssuerKey() string { return p.signAlg.Key().Name }
 func (p *CertificatePolicy) KeyIdentifierHash() crypto.Hash { return p.keyIdentifier }
 
 // Window returns the first and the last moment of validity that the profile allows for a
-// certificate that is signed now. Both are whole seconds, as in certificates, and the window
-// is never wider than the profile says.
+// certificate that is signed now. Both are whole seconds, as in certificates, and the window is
+// never wider than in the profile.
 func (p *CertificatePolicy) Window(now time.Time) (earliest, latest time.Time) {
 	now = now.UTC().Truncate(time.Second)
 	return now.Add(p.notBefore), now.Add(p.notAfter)
@@ -75,8 +75,9 @@ func (p *CertificatePolicy) KeyUsage() x509.KeyUsage { return p.usage }
 // change it.
 func (p *CertificatePolicy) ExtendedKeyUsage() []x509.ExtKeyUsage { return p.extendedUsage }
 
-// CA reports whether certificates are for certificate authorities. pathLen is how many more
-// authorities may follow on a path (RFC 5280, section 4.2.1.9), -1 for any number.
+// CA reports whether certificates are for certificate authorities. pathLen is the maximum number
+// of certificate authorities that may follow on a path (RFC 5280, section 4.2.1.9), -1 for any
+// number.
 func (p *CertificatePolicy) CA() (ca bool, pathLen int) { return p.ca, p.pathLen }
 
 // Names returns the rule for alternative names. It is never nil.
@@ -134,7 +135,7 @@ var (
 	}
 )
 
-// lookUp returns the value of a name that the validator has accepted.
+// lookUp returns the value of a name. The validator has accepted the name.
 func lookUp[V any](values map[string]V, name string) V {
 	value, ok := values[name]
 	if !ok {

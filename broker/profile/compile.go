@@ -43,11 +43,11 @@ func (s *Set) Len() int { return len(s.names) }
 // a problem.
 func (s *Set) Rejected() int { return s.rejected }
 
-// RequiresFIPS reports that the set was compiled with RequireFIPS.
+// RequiresFIPS reports whether the set was compiled with RequireFIPS.
 func (s *Set) RequiresFIPS() bool { return s.fips }
 
-// Compiled is one profile, checked and made ready for requests. It never
-// changes and is safe for concurrent use.
+// Compiled is one profile, checked and prepared for requests. It never changes and is safe for
+// concurrent use.
 type Compiled struct {
 	name string
 	policies
@@ -61,11 +61,10 @@ type Compiled struct {
 // Name is the profile's name.
 func (c *Compiled) Name() string { return c.name }
 
-// Deprecation announces the end of the profile, nil if none is announced. The
-// caller must not change it.
+// Deprecation announces the end of the profile, or is nil. The caller must not change it.
 func (c *Compiled) Deprecation() *Deprecation { return c.deprecation }
 
-// Callers restricts who may use the profile, nil if everybody may.
+// Callers restricts who may use the profile. It is nil if everybody may use it.
 func (c *Compiled) Callers() *CallerPolicy { return c.callers }
 
 // Audit says which calls are recorded.
@@ -80,20 +79,19 @@ type compileOptions struct {
 	manager     *KMS // of the profile at hand, nil if it has none
 }
 
-// RequireFIPS is for brokers that serve nothing but what FIPS 140-3 approves:
-// operations that are not approved are marked as refused, and a profile with
-// nothing left is a problem.
+// RequireFIPS is for brokers that serve only operations that FIPS 140-3 approves. It marks other
+// operations as refused. A profile with no approved operation is a problem.
 func RequireFIPS() CompileOption {
 	return func(o *compileOptions) { o.requireFIPS = true }
 }
 
-// Compile reads a profile file, checks everything it says and makes the
-// profiles ready for requests. All problems are reported at once.
+// Compile reads a profile file, checks it, and prepares its profiles for requests. All problems
+// are reported at once.
 //
-// A problem inside a profile takes that profile out of the set and no other;
-// profiles that share a name are all out. The set is nil if nothing of the
-// file can be used: no YAML, a problem at its root, or profiles of which none
-// is valid. A file whose list of profiles is empty on purpose is an empty set.
+// A problem inside a profile removes only that profile from the set. If profiles share a name,
+// all of them are removed. The set is nil if nothing of the file can be used: it is not YAML, has
+// a problem at its root, or has profiles of which none is valid. A file with an empty list of
+// profiles gives an empty set.
 func Compile(file string, data []byte, options ...CompileOption) (*Set, Problems) {
 	r := yamlfile.NewReport(file)
 	doc := parse(r, data)
@@ -103,21 +101,21 @@ func Compile(file string, data []byte, options ...CompileOption) (*Set, Problems
 	return compileRead(r, doc, Digest(data), options)
 }
 
-// CompileDocument is Compile of the file that Marshal makes of a document, without
-// writing and reading it. Problems have the same fields and messages in the same
-// order, and no file, line and column. The set has no digest.
+// CompileDocument returns the same as Compile of the file that Marshal makes of the document,
+// without that file. Problems have the same fields and messages in the same order, but no file,
+// line and column. The set has no digest.
 func CompileDocument(doc *Document, options ...CompileOption) (*Set, Problems) {
 	return compileDocument(doc, func() ([]byte, error) { return Marshal(doc) }, "", options)
 }
 
-// CompileWritten is CompileDocument where the caller has the file already that
-// Marshal made of the document. The set has the digest of that file.
+// CompileWritten is CompileDocument for a caller that already has the file that Marshal made of
+// the document. The set has the digest of that file.
 func CompileWritten(doc *Document, file []byte, options ...CompileOption) (*Set, Problems) {
 	return compileDocument(doc, func() ([]byte, error) { return file, nil }, Digest(file), options)
 }
 
-// compileDocument asks for the file only where the document is so large that its
-// size matters.
+// compileDocument calls marshal only for a document that is so large that the size of its file
+// matters.
 func compileDocument(doc *Document, file func() ([]byte, error), digest string, options []CompileOption) (*Set, Problems) {
 	r := yamlfile.NewReport("")
 	copied := *doc
@@ -165,8 +163,8 @@ func compileRead(r *yamlfile.Report, doc *Document, digest string, options []Com
 	return set, problems
 }
 
-// compile makes a valid profile ready. The name is copied so that the set does
-// not keep the whole file in memory.
+// compile prepares a valid profile for requests. The name is copied so that the set does not keep
+// the whole file in memory.
 func compile(p *Profile, o compileOptions) *Compiled {
 	c := &Compiled{name: strings.Clone(p.Name), callers: compileCallers(p.Callers)}
 	for _, row := range sections {
@@ -187,7 +185,8 @@ func compile(p *Profile, o compileOptions) *Compiled {
 	return c
 }
 
-// validated is a value that the validator has found to be one.
+// validated returns the first result of a lookup that cannot fail, because the validator has
+// checked the name.
 func validated[P any](pattern P, ok bool) P {
 	if !ok {
 		panic("profile: compile of a profile that was not validated")

@@ -23,7 +23,8 @@ type Document struct {
 	Profiles      []Profile `yaml:"Profiles"`
 }
 
-// Profile is one named policy: which operations it offers and with what.
+// Profile is a policy with a name: the operations that it offers, with their algorithms, keys and
+// limits.
 type Profile struct {
 	// Name is unique in its file, where a profile with Rollout and one without may share a
 	// name. It has at most MaxNameLength bytes. Upper and lower case matter.
@@ -115,10 +116,10 @@ type Problem = yamlfile.Problem
 // Problems lists everything that is wrong with a file, sorted by position.
 type Problems = yamlfile.Problems
 
-// Parse reads a profile file of either form. It reports all violations of the format at
-// once: unknown and repeated keys, values of the wrong type, more than one document, a file
-// above MaxFileSize. It does not check what the values mean, which [Compile] does. The
-// document has what could be read. It is nil if the root of the file could not be read.
+// Parse reads a profile file of either form. It reports all violations of the format at once:
+// unknown and repeated keys, values of the wrong type, more than one document, a file above
+// MaxFileSize. It does not check what the values mean, which [Compile] does. The document has all
+// values that could be read. It is nil if the root of the file could not be read.
 //
 // file is the name of the file in problems.
 func Parse(file string, data []byte) (*Document, Problems) {
@@ -174,13 +175,13 @@ func Marshal(doc *Document) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// maxEmpty is the largest size in bytes of a file without profiles. The operator writes
-// three bytes. A file that was written by hand may have settings.
+// maxEmpty is the largest size in bytes of a file without profiles. The operator writes three
+// bytes. A file that a person has written may have settings.
 const maxEmpty = 256
 
-// Empty reports whether a file is valid and has no profiles. A broker that starts with such
-// a file waits, as it does without a file. A broker that serves profiles takes all of them
-// out of service. Empty reports false for files above 256 bytes, so that it is always quick.
+// Empty reports whether a file is valid and has no profiles. A broker that starts with such a
+// file waits, as it does without a file. If a broker already serves profiles, the file takes all
+// of them out of service. Empty reports false for files above 256 bytes, so it is always fast.
 func Empty(data []byte) bool {
 	if len(data) > maxEmpty {
 		return false

@@ -14,8 +14,8 @@ import (
 )
 
 // AnyKeyID is the id that stands for every key of the broker's directory. It has to be alone in
-// its list, and SignCertificate does not allow it. Keys of key providers, whose ids have a
-// slash, are always listed one by one: a key manager has keys of others, too.
+// its list, and SignCertificate does not allow it. Keys of key providers, whose ids have a slash,
+// must be listed one by one, because a key manager has keys of other users, too.
 const AnyKeyID = "*"
 
 // KeyID allows one key of the broker by its id, or all keys by [AnyKeyID]. It may pin the
@@ -27,9 +27,9 @@ type KeyID struct {
 	SPKISHA256 string `yaml:"SPKISHA256,omitempty"`
 }
 
-// ValidKeyID reports whether a key can have this id: 1 to MaxKeyIDLength bytes of printable
-// ASCII without spaces. Such an id can be a file name or a path in a key manager, and
-// messages can have it without quotes.
+// ValidKeyID reports whether a key can have this id: 1 to MaxKeyIDLength bytes of printable ASCII
+// without spaces. Such an id can be a file name or a path in a key manager, and needs no quotes
+// in messages.
 func ValidKeyID(id string) bool {
 	if id == "" || len(id) > MaxKeyIDLength {
 		return false
@@ -103,13 +103,13 @@ type KeyPolicy struct {
 	// pins has the listed keys, with nil for a key that is not pinned. The map is nil if the
 	// profile has no list.
 	pins map[string]*[sha256.Size]byte
-	// any is whether the list is AnyKeyID.
+	// any reports whether the list is AnyKeyID.
 	any bool
-	// external is whether an external key manager has the keys. manager is the Client of
-	// its KMS.
+	// external reports whether an external key manager has the keys. manager is the Client of its
+	// KMS.
 	manager  string
 	external bool
-	// file and cached are what KMS says of the settings, see SettingsFile.
+	// file and cached are the results of SettingsFile.
 	file   string
 	cached bool
 }
@@ -132,7 +132,7 @@ func (p *KeyPolicy) SettingsFile() (file string, cached, ok bool) {
 	return p.file, p.cached, p.file != ""
 }
 
-// readFrom lets the operation take keys from a key manager, if its settings are in a file.
+// readFrom allows the operation to use keys of a key manager, if its settings are in a file.
 func (p *KeyPolicy) readFrom(manager *KMS) *KeyPolicy {
 	if file, cached, ok := manager.settingsFile(); ok {
 		p.file, p.cached = strings.Clone(file), cached
@@ -195,8 +195,8 @@ func compileKeyIDs(keys []KeyID, manager *KMS) *KeyPolicy {
 	return p
 }
 
-// managerOf returns the key manager of a profile, else the key manager of the file. It
-// returns nil if there is none, or if it has no values.
+// managerOf returns the key manager of a profile, or else the key manager of the file. It returns
+// nil if there is none, or if it has no values.
 func managerOf(p *Profile, doc *Document) *KMS {
 	for _, k := range []*KMS{p.KMS, doc.KMS} {
 		if k != nil {
@@ -209,7 +209,8 @@ func managerOf(p *Profile, doc *Document) *KMS {
 	return nil
 }
 
-// refusal returns why calls may not take this key from where it is, or nothing.
+// refusal returns why calls may not use a key from its source, or an empty text. The source is
+// the request or the broker.
 func (p *KeyPolicy) refusal(key UsedKey) string {
 	_, external := p.Manager()
 	switch {
@@ -230,7 +231,7 @@ func (p *KeyPolicy) refusal(key UsedKey) string {
 	}
 }
 
-// sources returns the ids of the keys that calls may use, one of them empty for a key of the
+// sources returns the ids of the keys that calls may use. An empty id stands for a key of the
 // request.
 func (p *KeyPolicy) sources() []string {
 	if p.ByReference() {

@@ -79,7 +79,7 @@ func (v validator) keySize(at, around yamlfile.Place, bits, lowest, highest int)
 type KeyLimits map[string]KeySize
 
 // DefaultKeyLimits returns the limits of SignData without KeyConstraints: all keys with a
-// security strength of 112 bits. given is whether requests bring the keys.
+// security strength of 112 bits. given reports whether requests bring the keys.
 func DefaultKeyLimits(given bool) KeyLimits {
 	limits := KeyLimits{}
 	for _, key := range algorithm.ListedKeys() {
@@ -91,9 +91,9 @@ func DefaultKeyLimits(given bool) KeyLimits {
 	return limits
 }
 
-// LargestGivenRSA returns the size in bits of the largest RSA key that is read from a
-// request. It is not 0 if the limits do not list RSA: a key of a usual size is still read,
-// so that the error can say what is wrong.
+// LargestGivenRSA returns the size in bits of the largest RSA key that is read from a request. It
+// is not 0 even if the limits do not list RSA. A key of a usual size is still read, so that the
+// error can describe it.
 func (l KeyLimits) LargestGivenRSA() int {
 	if size, listed := l[algorithm.RSAKey]; listed {
 		return size.MaxKeySize
@@ -136,7 +136,7 @@ func listedKeys(sizes map[string]KeySize) KeyLimits {
 	return maps.Clone(sizes)
 }
 
-// refusal returns why the limits do not allow a key, or nothing.
+// refusal returns why the limits do not allow a key, or an empty text.
 func (l KeyLimits) refusal(key UsedKey) string {
 	size, listed := l.Range(key.Algorithm)
 	switch {

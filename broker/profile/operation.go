@@ -9,7 +9,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
 )
 
-// Operation is one of the things that a profile can offer.
+// Operation is an operation that a profile can offer.
 type Operation uint8
 
 // The operations, in the order of the table of sections.
@@ -33,7 +33,7 @@ const (
 	OpCloseSession
 	OpRekeySession
 
-	// OperationCount is how many there are.
+	// OperationCount is the number of operations.
 	OperationCount = int(iota)
 )
 
@@ -75,33 +75,32 @@ type policies struct {
 	session     *SessionPolicy
 }
 
-// section is a field of API: what a profile says about one operation, or about one
-// and its inverse. Its type and all that is known of it stand in one file,
-// operation_….go.
+// section is a field of API: the policy of one operation, or of an operation and its inverse. One
+// file, operation_….go, has the type and its methods.
 type section interface {
 	// validate reports values that the section cannot have.
 	validate(v validator, at yamlfile.Place)
 	// format is the version of the profile format that the section needs.
 	format() algorithm.Format
-	// compile puts the policy of a valid section into a profile.
+	// compile adds the policy of a valid section to a profile.
 	compile(c *Compiled, o compileOptions)
 	// judge returns a judgement on each operation of a valid section, in the order of its row.
 	judge() []judgement
-	// warn warns of values in a valid section that have no effect. manager is the key
-	// manager of the profile, nil for none.
+	// warn warns of values in a valid section that have no effect. manager is the key manager of
+	// the profile, or nil.
 	warn(w warner, at yamlfile.Place, p *Profile, manager *KMS)
 	// listedKeys returns the keys of the broker that the section lists.
 	listedKeys() []KeyID
 }
 
-// judgement is what is known of one operation without a call.
+// judgement describes one operation of a profile, as far as no call is needed to know it.
 type judgement struct {
 	// algorithm is the name that replies have.
 	algorithm string
-	// parts are all that the strength rests on, at least one.
+	// parts are the strengths of all algorithms and keys of the operation, at least one.
 	parts []Strength
-	// objection says why FIPS 140-3 does not approve the operation, empty if it
-	// does.
+	// objection says why FIPS 140-3 does not approve the operation. It is empty if FIPS 140-3
+	// approves it.
 	objection string
 }
 
@@ -114,13 +113,13 @@ func (j judgement) strength(operation string) Strength {
 
 // policy is a compiled section.
 type policy interface {
-	// effect returns what becomes of calls with a use of one of the section's operations, and
-	// why.
+	// effect returns the effect of the policy on calls with a use of one of the section's
+	// operations, and the reason.
 	effect(u Use) (Effect, string)
 	// extremes returns uses that an operation of the section allows. If the change of a
 	// profile has no effect on all of them, it has no effect on any use.
 	extremes(op Operation) []Use
-	// Keys returns which keys of the broker may be used, nil for none.
+	// Keys returns which keys of the broker may be used. It is nil if none may.
 	Keys() *KeyPolicy
 }
 
@@ -132,11 +131,11 @@ type SectionRow struct {
 	// Operations are the operations that the section offers, such as EncryptData and
 	// DecryptData.
 	Operations []OperationRow
-	// Refusals are the codes of gRPC, such as "NOT_FOUND", with which the broker refuses a
-	// call of these operations for what the request, the profile or a key is. They have
-	// the order of the table on the page of the operations in docs/operations.
+	// Refusals are the codes of gRPC, such as "NOT_FOUND", with which the broker refuses a call
+	// of these operations because of the request, the profile or a key. They have the order of
+	// the table on the page of the operations in docs/operations.
 	Refusals []string
-	// of returns the section of a profile, nil if it has none.
+	// of returns the section of a profile, or nil if it has none.
 	of func(*API) section
 	// policy returns the compiled section of a profile that has it.
 	policy func(*Compiled) policy
@@ -154,7 +153,7 @@ func (r SectionRow) Names() (names []string) {
 	return names
 }
 
-// OperationRow is what is known of an operation whatever a profile says.
+// OperationRow has the properties of an operation that do not depend on a profile.
 type OperationRow struct {
 	Operation Operation
 	// Name is the name on the wire, in metrics and in records.
@@ -162,27 +161,28 @@ type OperationRow struct {
 	// Quick reports whether a call with a small input takes microseconds and waits for
 	// nothing. The goroutine that receives such a call serves it.
 	Quick bool
-	// KeyTasks are what the operation does with keys of the broker. It is 0 if it uses none.
+	// KeyTasks are the tasks that the operation does with keys of the broker. It is 0 if it uses
+	// no keys.
 	KeyTasks KeyTasks
-	// Newest reports whether the operation uses the newest version of a key, so that a request
-	// names the id of the key alone.
+	// Newest reports whether the operation uses the newest version of a key. Then a request names
+	// only the id of the key.
 	Newest bool
-	// Agrees reports whether the operation makes a key with the client. Audit records count
+	// Agrees reports whether the operation agrees on a key with the client. Audit records count
 	// that as a use of a key.
 	Agrees bool
 	// HasFormat reports whether a use of the operation has a format of signatures.
 	HasFormat bool
-	// Functions are what the operation does, in the words of CycloneDX 1.6
+	// Functions are the operation's functions in CycloneDX 1.6
 	// (cryptoProperties.algorithmProperties.cryptoFunctions).
 	Functions []string
 }
 
-// KeyTasks is a set of what can be done with a key of the broker.
+// KeyTasks is a set of tasks that can be done with a key of the broker.
 type KeyTasks uint8
 
-// The tasks. A key manager that has the key does them.
+// The tasks. If a key manager has the key, the key manager does them.
 const (
-	// DescribeKey is to read what is public of the key. All operations with keys need it.
+	// DescribeKey reads the public properties of the key. All operations with keys need it.
 	DescribeKey KeyTasks = 1 << iota
 	SignWithKey
 	EncryptWithKey
@@ -191,7 +191,7 @@ const (
 	UnwrapWithKey
 )
 
-// Has reports whether the set has one of some tasks.
+// Has reports whether the set has at least one of the tasks.
 func (t KeyTasks) Has(some KeyTasks) bool { return t&some != 0 }
 
 // Offered reports whether a profile has the section.
@@ -217,7 +217,7 @@ var operations, sectionOfOperation = func() (rows [OperationCount]OperationRow, 
 // Sections returns the table of sections. The caller must not change it.
 func Sections() []SectionRow { return sections[:] }
 
-// sectionOf returns a section, nil instead of a pointer that is nil.
+// sectionOf converts a pointer to a section. It returns nil for a nil pointer.
 func sectionOf[S any, P interface {
 	*S
 	section
@@ -228,8 +228,8 @@ func sectionOf[S any, P interface {
 	return s
 }
 
-// Section is the field of a profile that offers an operation, such as
-// "API.EncryptData" for DecryptData; empty if there is no such operation.
+// Section returns the field of a profile that offers an operation, such as "API.EncryptData" for
+// DecryptData. It is empty if there is no such operation.
 func Section(operation string) string {
 	op, known := FindOperation(operation)
 	if !known {
@@ -246,8 +246,8 @@ func (a *API) ListedKeys(op Operation) []KeyID {
 	return nil
 }
 
-// Keys returns which keys of the broker an operation may use, nil for none. It reports false if
-// the profile does not offer the operation, or the operation uses no keys at all.
+// Keys returns which keys of the broker an operation may use. It is nil if none may be used. Keys
+// reports false if the profile does not offer the operation, or if the operation uses no keys.
 func (c *Compiled) Keys(op Operation) (keys *KeyPolicy, offered bool) {
 	if c.Assessment(op) == nil || op.Row().KeyTasks == 0 {
 		return nil, false
@@ -276,7 +276,7 @@ func (p *Profile) FormatVersion() int {
 	return newest.Version()
 }
 
-// formatOf is Format1 if a field is used that came with it.
+// formatOf returns Format1 if a field of that version is used, and Format0 otherwise.
 func formatOf(used bool) algorithm.Format {
 	if used {
 		return algorithm.Format1

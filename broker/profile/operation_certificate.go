@@ -39,8 +39,8 @@ type SignCertificate struct {
 	ExtendedKeyUsage []string          `yaml:"ExtendedKeyUsage,omitempty"`
 	BasicConstraints *BasicConstraints `yaml:"BasicConstraints,omitempty"`
 	SubjectAltNames  *SubjectAltNames  `yaml:"SubjectAltNames,omitempty"`
-	// CRLDistributionPoints restricts the distribution points of requests. Absent, it is as with the rule
-	// "any".
+	// CRLDistributionPoints restricts the distribution points of requests. If it is absent, the
+	// rule is "any".
 	CRLDistributionPoints *CRLDistributionPoints `yaml:"CRLDistributionPoints,omitempty"`
 	// AllowSHA1Requests accepts certificate requests that are signed with SHA-1.
 	AllowSHA1Requests bool    `yaml:"AllowSHA1Requests,omitempty"`
@@ -160,18 +160,17 @@ func (s *SignCertificate) compile(c *Compiled, o compileOptions) {
 	c.certificate = p
 }
 
-// Certificate is the policy of SignCertificate, nil if the profile does not
-// offer it.
+// Certificate returns the policy of SignCertificate, or nil if the profile does not offer it.
 func (c *Compiled) Certificate() *CertificatePolicy { return c.certificate }
 
-// signature is how the issuer signs.
+// signature returns the algorithm and the digest with which the issuer signs.
 func (s *SignCertificate) signature() algorithm.Certificate {
 	sign := validated(algorithm.FindSignature(s.SignAlg))
 	digest, _ := algorithm.FindDigest(s.HashAlg) // none if the algorithm fixes its own
 	return validated(sign.Certificate(digest))
 }
 
-// keyIdentifier is the digest that identifiers of keys are made with.
+// keyIdentifier returns the digest for identifiers of keys.
 func (s *SignCertificate) keyIdentifier() algorithm.Digest {
 	if s.SKIHashAlg == "" {
 		return algorithm.SHA1
@@ -196,8 +195,8 @@ func (s *SignCertificate) judge() []judgement {
 	return []judgement{{s.signature().Name, parts, objection}}
 }
 
-// subjectObjection says why FIPS 140-3 does not approve the keys that certificates
-// are made for; empty if it does.
+// subjectObjection returns why FIPS 140-3 does not approve the keys of subjects. It is empty if
+// FIPS 140-3 approves them.
 func (s *SignCertificate) subjectObjection() string {
 	for _, name := range slices.Sorted(maps.Keys(s.KeyConstraints.Subject)) {
 		key, _ := algorithm.FindKey(name)
@@ -219,8 +218,8 @@ func (s *SignCertificate) warn(w warner, at yamlfile.Place, _ *Profile, manager 
 	w.external(at, s.KeyIDs, manager)
 }
 
-// issuers warns where the constraints let in no issuer or no subject. In
-// SignCertificate what is not listed is refused, the empty list included.
+// issuers warns of constraints that allow no issuer or no subject. SignCertificate refuses all
+// keys that are not listed, so an empty list allows none.
 func (w warner) issuers(at yamlfile.Place, s *SignCertificate) {
 	where := at.Field("KeyConstraints")
 	sign, _ := algorithm.FindSignature(s.SignAlg)
@@ -232,8 +231,8 @@ func (w warner) issuers(at yamlfile.Place, s *SignCertificate) {
 	}
 }
 
-// wholeSeconds reads a valid duration. It is cut to seconds towards the past
-// after slack was added: with a second less a nanosecond, towards the future.
+// wholeSeconds parses a valid duration, adds slack, and rounds down to seconds. With a slack of a
+// second less a nanosecond, it rounds up.
 func wholeSeconds(text string, slack time.Duration) time.Duration {
 	d, err := time.ParseDuration(text)
 	if err != nil {

@@ -181,7 +181,7 @@ func (d *DataKeys) warn(w warner, at yamlfile.Place, p *Profile, manager *KMS) {
 	}
 }
 
-// DataKeyPolicy is what a profile says about data keys.
+// DataKeyPolicy is the compiled policy of the operations on data keys.
 type DataKeyPolicy struct {
 	wrappings []algorithm.Wrapping
 	keySize   int
@@ -327,7 +327,8 @@ func dataKeyPrimitives(u Use) (halves [][]algorithm.Primitive, known bool) {
 		if !known {
 			return nil, false
 		}
-		// What was wrapped before is as weak as it was, so no half hides it.
+		// A second half does not protect data that was wrapped before, so the old algorithm
+		// counts alone.
 		return oneHalf(slices.Concat(append(olds, halves...)...)...), true
 	case OpGenerateDataKey:
 		if !slices.Contains(algorithm.AESGCM.KeySizes(), u.Keys[1].Bits) {

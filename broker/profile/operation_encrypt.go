@@ -47,8 +47,8 @@ type EncryptData struct {
 	NonceStrategy string `yaml:"NonceStrategy,omitempty"`
 	// TagLength is in bits and has no effect, as in released brokers.
 	TagLength int `yaml:"TagLength,omitempty"`
-	// ShortTagLength is the length of a tag that is cut, in bits. Absent, the tag
-	// is whole.
+	// ShortTagLength is the length of a truncated tag in bits. If it is absent, the tag has its
+	// full length.
 	ShortTagLength int     `yaml:"ShortTagLength,omitempty"`
 	KeyIDs         []KeyID `yaml:"KeyIds,omitempty"`
 }
@@ -90,8 +90,8 @@ func (e *EncryptData) compile(c *Compiled, o compileOptions) {
 	}
 }
 
-// Cipher is the policy of EncryptData and DecryptData, nil if the profile
-// does not offer them.
+// Cipher returns the policy of EncryptData and DecryptData, or nil if the profile does not offer
+// them.
 func (c *Compiled) Cipher() *CipherPolicy { return c.cipher }
 
 func (e *EncryptData) judge() []judgement {
@@ -124,7 +124,7 @@ func (e *EncryptData) warn(w warner, at yamlfile.Place, p *Profile, manager *KMS
 	w.unlisted(at, e.KeyIDs, p, manager)
 }
 
-// cipher is the algorithm; where there is no such one, the one whose sizes problems
+// cipher returns the algorithm. For an unknown name it returns the algorithm whose sizes problems
 // name.
 func (e *EncryptData) cipher() algorithm.Cipher {
 	if c, known := algorithm.FindCipher(e.EncryptAlg); known {
@@ -135,12 +135,11 @@ func (e *EncryptData) cipher() algorithm.Cipher {
 
 func (e *EncryptData) randomNonce() bool { return strings.EqualFold(e.NonceStrategy, "random") }
 
-// TagBits is the length of the authentication tag in bits. Released brokers make
-// and take whole tags whatever TagLength says, and what they encrypted has to be
-// decrypted here.
+// TagBits returns the length of the authentication tag in bits. Released brokers use full tags
+// whatever the TagLength, and this broker has to decrypt their data.
 func (e *EncryptData) TagBits() int { return cmp.Or(e.ShortTagLength, e.cipher().WholeTag()) }
 
-// CipherPolicy is what a profile says about EncryptData and DecryptData.
+// CipherPolicy is the compiled policy of EncryptData and DecryptData.
 type CipherPolicy struct {
 	cipher      algorithm.Cipher
 	keySize     int
@@ -149,21 +148,20 @@ type CipherPolicy struct {
 	keys        *KeyPolicy
 }
 
-// Algorithm is the algorithm's name as profiles and replies have it.
+// Algorithm returns the name of the algorithm in profiles and replies.
 func (c *CipherPolicy) Algorithm() string { return c.cipher.String() }
 
-// KeySize is the size of the key in bytes: 16, 24 or 32.
+// KeySize returns the size of the key in bytes: 16, 24 or 32.
 func (c *CipherPolicy) KeySize() int { return c.keySize }
 
-// TagSize is the size of the authentication tag in bytes, 12 to 16.
+// TagSize returns the size of the authentication tag in bytes, 12 to 16.
 func (c *CipherPolicy) TagSize() int { return c.tagSize }
 
-// RandomNonce reports that the broker makes the nonce; otherwise the caller does,
-// and answers for never using one twice with the same key.
+// RandomNonce reports whether the broker makes the nonce. Otherwise the caller makes it, and is
+// responsible for never using a nonce twice with the same key.
 func (c *CipherPolicy) RandomNonce() bool { return c.randomNonce }
 
-// Keys says which of the broker's keys may be used, nil if requests bring
-// their own.
+// Keys returns which of the broker's keys may be used. It is nil if requests bring their keys.
 func (c *CipherPolicy) Keys() *KeyPolicy { return c.keys }
 
 func (c *CipherPolicy) effect(u Use) (Effect, string) {

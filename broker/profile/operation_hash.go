@@ -29,7 +29,8 @@ var hashDataRow = SectionRow{
 
 // HashData is the policy of the HashData operation.
 type HashData struct {
-	// HashAlg is one of the names of algorithm.Digests for data, in any case.
+	// HashAlg is one of the names of algorithm.Digests for data. Upper and lower case do not
+	// matter.
 	HashAlg string `yaml:"HashAlg"`
 }
 
@@ -43,7 +44,7 @@ func (h *HashData) compile(c *Compiled, _ compileOptions) {
 	c.hash = &HashPolicy{validated(algorithm.FindDigest(h.HashAlg))}
 }
 
-// Hash is the policy of HashData, nil if the profile does not offer it.
+// Hash returns the policy of HashData, or nil if the profile does not offer it.
 func (c *Compiled) Hash() *HashPolicy { return c.hash }
 
 func (h *HashData) judge() []judgement {
@@ -55,7 +56,7 @@ func (*HashData) listedKeys() []KeyID { return nil }
 
 func (h *HashData) warn(warner, yamlfile.Place, *Profile, *KMS) {}
 
-// HashPolicy is what a profile says about HashData.
+// HashPolicy is the compiled policy of HashData.
 type HashPolicy struct{ digest algorithm.Digest }
 
 // Algorithm is the digest to compute.

@@ -52,16 +52,18 @@ type Session struct {
 	// gets the nearest of them.
 	MinLifetime string `yaml:"MinLifetime,omitempty"`
 	MaxLifetime string `yaml:"MaxLifetime,omitempty"`
-	// ClockWindow is a Go duration: how far the time of a request may be from the broker's, in
-	// both directions.
+	// ClockWindow is a Go duration: the largest difference between the time of a request and the
+	// broker's time, in both directions.
 	ClockWindow string `yaml:"ClockWindow,omitempty"`
-	// MaxMessages is how many requests a session may open, and how many replies it may seal.
+	// MaxMessages is the maximum number of requests that a session may open, and of replies that
+	// it may seal.
 	MaxMessages int `yaml:"MaxMessages,omitempty"`
-	// Store is where sessions are kept: "memory" of the broker, or "redis". If it is absent, it is "memory".
+	// Store is the place of the sessions: "memory" for the memory of the broker, or "redis". If
+	// it is absent, it is "memory".
 	Store string `yaml:"Store,omitempty"`
 }
 
-// The bounds of a session, and what a section that does not have them means.
+// The bounds of a session, and the defaults of a section.
 const (
 	minSessionLifetime        = time.Minute
 	maxSessionLifetime        = time.Hour
@@ -116,8 +118,8 @@ func (s *Session) validateProtocols(v validator, at yamlfile.Place) {
 	}
 }
 
-// sessionTime returns a duration within bounds, 0 if it is absent. It reports false, and adds a
-// problem, if the value is another one.
+// sessionTime returns a duration, or 0 if it is absent. If the value is not a duration within the
+// bounds, it adds a problem and reports false.
 func (v validator) sessionTime(at, around yamlfile.Place, found string, shortest, longest time.Duration) (time.Duration, bool) {
 	if found == "" && !v.Present(at) {
 		return 0, true
@@ -203,14 +205,15 @@ func (s *Session) judge() []judgement {
 
 func (s *Session) listedKeys() []KeyID { return s.KeyIDs }
 
-// SessionPolicy is what a profile says about encrypted sessions.
+// SessionPolicy is the compiled policy of encrypted sessions.
 type SessionPolicy struct {
 	protocols         []algorithm.Session
 	shortest, longest time.Duration
 	window            time.Duration
 	messages          uint64
 	shared            bool
-	// signing and keyID say how the native versions sign. They are empty if there is none.
+	// signing and keyID are the signature policy and the key of the native versions. They are
+	// empty without such a version.
 	signing *SignaturePolicy
 	keyID   string
 }
@@ -237,13 +240,14 @@ func (s *SessionPolicy) Lifetime(asked time.Duration) time.Duration {
 // MaxLifetime returns the longest lifetime of a session.
 func (s *SessionPolicy) MaxLifetime() time.Duration { return s.longest }
 
-// Window returns how far the time of a request may be from the broker's, in both directions.
+// Window returns the largest difference between the time of a request and the broker's time, in
+// both directions.
 func (s *SessionPolicy) Window() time.Duration { return s.window }
 
 // Messages returns how many requests a session may open, and how many replies it may seal.
 func (s *SessionPolicy) Messages() uint64 { return s.messages }
 
-// Shared reports whether sessions are kept where other brokers find them: in Redis.
+// Shared reports whether sessions are stored in Redis, where other brokers find them.
 func (s *SessionPolicy) Shared() bool { return s.shared }
 
 func (s *SessionPolicy) effect(u Use) (Effect, string) {
@@ -274,8 +278,8 @@ func (s *SessionPolicy) extremes(op Operation) (all []Use) {
 	return all
 }
 
-// sessionPrimitives returns the primitives of an operation on sessions. The key signs what begins a
-// session.
+// sessionPrimitives returns the primitives of an operation on sessions. The key of the profile
+// signs only at the beginning of a session.
 func sessionPrimitives(u Use) (halves [][]algorithm.Primitive, known bool) {
 	session, known := algorithm.FindSession(u.Algorithm)
 	if !known {

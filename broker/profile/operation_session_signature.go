@@ -11,11 +11,11 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
 )
 
-// signs reports whether a version of the list signs.
+// signs reports whether the list has a version that signs.
 func (s *Session) signs() bool { return slices.ContainsFunc(s.versions(), algorithm.Session.IsNative) }
 
-// signature returns how the section signs, as a section of SignData. The signature has one format,
-// so that clients know it.
+// signature returns the signature of the section as a section of SignData. The signature has one
+// format, so clients know it.
 func (s *Session) signature() *SignData {
 	return &SignData{
 		SignAlg: s.SignAlg, HashAlg: s.HashAlg, SignatureFormat: SignatureRAW.String(), KeyIDs: s.KeyIDs,
@@ -45,7 +45,7 @@ func (s *Session) validateAgreement(v validator, at yamlfile.Place) {
 	}
 }
 
-// validateSigning checks how the native versions sign.
+// validateSigning checks the algorithm and the key with which the native versions sign.
 func (s *Session) validateSigning(v validator, at yamlfile.Place) {
 	list := at.Field("KeyIds")
 	if !s.signs() {
@@ -87,11 +87,11 @@ func (s *Session) warn(w warner, at yamlfile.Place, p *Profile, manager *KMS) {
 	}
 }
 
-// Signing returns how the native versions sign, and the id of the key. It returns nil if the profile
-// allows none of them.
+// Signing returns the signature policy of the native versions, and the id of the key. It returns
+// nil if the profile allows no native version.
 func (s *SessionPolicy) Signing() (policy *SignaturePolicy, keyID string) { return s.signing, s.keyID }
 
-// Keys returns the key with which the native versions sign, nil if there is none.
+// Keys returns the key with which the native versions sign, or nil if there is none.
 func (s *SessionPolicy) Keys() *KeyPolicy {
 	if s.signing == nil {
 		return nil
@@ -99,7 +99,7 @@ func (s *SessionPolicy) Keys() *KeyPolicy {
 	return s.signing.Keys()
 }
 
-// signatureEffect is the effect on a session that was signed.
+// signatureEffect returns the effect on a session whose server share is signed.
 func (s *SessionPolicy) signatureEffect(u Use) (Effect, string) {
 	key := u.Keys[0]
 	if key.ID != s.keyID { // the clients of the session know the public key of another one

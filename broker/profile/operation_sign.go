@@ -74,8 +74,8 @@ func (s *SignData) judge() []judgement {
 	return []judgement{judged(policy.Signs()), judged(policy.Checks())}
 }
 
-// Signature is the policy of SignData and VerifyData, nil if the profile does
-// not offer them.
+// Signature returns the policy of SignData and VerifyData, or nil if the profile does not offer
+// them.
 func (c *Compiled) Signature() *SignaturePolicy { return c.signature }
 
 func (s *SignData) listedKeys() []KeyID { return s.KeyIDs }
@@ -86,7 +86,7 @@ func (s *SignData) warn(w warner, at yamlfile.Place, p *Profile, manager *KMS) {
 	w.unlisted(at, s.KeyIDs, p, manager)
 }
 
-// cms refuses the format CMS in a profile with which no call could return it.
+// cms refuses the format CMS in a profile whose algorithms CMS does not support.
 func (v validator) cms(at yamlfile.Place, s *SignData) {
 	if !strings.EqualFold(s.SignatureFormat, SignatureCMS.String()) || v.Failed[at.Field("SignAlg")] || v.Failed[at.Field("HashAlg")] {
 		return
@@ -98,8 +98,8 @@ func (v validator) cms(at yamlfile.Place, s *SignData) {
 	}
 }
 
-// usableKeys refuses constraints that leave the algorithm without any key. What
-// is not listed is refused, so such a profile would refuse every call.
+// usableKeys refuses constraints that allow no key of the algorithm. Keys that are not listed are
+// refused, so such a profile would refuse every call.
 func (v validator) usableKeys(at yamlfile.Place, s *SignData) {
 	if v.Failed[at.Field("SignAlg")] {
 		return
@@ -118,8 +118,8 @@ func (v validator) usableKeys(at yamlfile.Place, s *SignData) {
 	}
 }
 
-// signAlgorithm checks that the algorithm fits the mode: a classical one, a
-// post-quantum one, or for a hybrid one of each joined by "+".
+// signAlgorithm checks that the algorithm fits the mode: a classical algorithm, a post-quantum
+// algorithm, or for a hybrid one of each, joined by "+".
 func (v validator) signAlgorithm(at, around yamlfile.Place, mode, found string) {
 	classical, postQuantum := algorithm.Signatures(algorithm.Classical), algorithm.Signatures(algorithm.PostQuantum)
 	want := map[string]string{
@@ -143,7 +143,7 @@ func (v validator) signAlgorithm(at, around yamlfile.Place, mode, found string) 
 	}
 }
 
-// modeOf returns the SigningMode that a SignAlg belongs to, empty for an unknown SignAlg.
+// modeOf returns the SigningMode of a SignAlg. It is empty for an unknown SignAlg.
 func modeOf(signAlg string) string {
 	kinds := []algorithm.Kind{}
 	for part := range strings.SplitSeq(signAlg, "+") {
@@ -165,7 +165,7 @@ func modeOf(signAlg string) string {
 	}
 }
 
-// policy makes a valid section ready.
+// policy compiles a valid section.
 func (s *SignData) policy(o compileOptions) *SignaturePolicy {
 	given := len(s.KeyIDs) == 0
 	p := &SignaturePolicy{

@@ -35,7 +35,7 @@ func signaturePrimitives(name string, keys []UsedKey) (halves [][]algorithm.Prim
 	return halves, true
 }
 
-// splitSignature is the reverse of withDigest. The digest is 0 if the algorithm takes none.
+// splitSignature is the inverse of withDigest. The digest is 0 if the algorithm takes none.
 func splitSignature(name string) (sign algorithm.Signature, digest algorithm.Digest, known bool) {
 	first, second, _ := strings.Cut(name, "-with-")
 	sign, known = algorithm.FindSignature(first)
@@ -55,7 +55,7 @@ func keyPrimitive(key UsedKey) (algorithm.Primitive, bool) {
 	return row.Primitive(key.Bits)
 }
 
-// signatureObjection is Objection of a use with signatures.
+// signatureObjection returns the Objection to a use with signatures.
 func (u Use) signatureObjection() string {
 	for part := range strings.SplitSeq(u.Algorithm, "+") {
 		sign, digest, _ := splitSignature(part)
@@ -88,7 +88,8 @@ func keyObjection(key UsedKey) string {
 	return objection(row.Name, row.Approval)
 }
 
-// objection returns the sentence for an algorithm that is not approved.
+// objection returns the sentence about an algorithm that is not approved. It is empty for an
+// approved algorithm.
 func objection(name string, approval algorithm.Approval) string {
 	if why := approval.Objection(); why != "" {
 		return name + ", " + why

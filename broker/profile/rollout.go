@@ -9,28 +9,27 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
 )
 
-// Rollout makes a profile one that only some of the brokers serve, while the others still
-// serve the profile of the same name without Rollout. A file with a Rollout has
-// FormatVersion 2, so that brokers which do not know it keep the set that they have.
+// Rollout limits a profile to some of the brokers. The others still serve the profile of the same
+// name without Rollout. A file with a Rollout has FormatVersion 2, so that brokers which do not
+// know it keep the set that they have.
 type Rollout struct {
-	// Below is how many of the RolloutPlaces the profile has reached, from 0 to all. A broker
-	// serves it if its place, see RolloutPlace, is below.
+	// Below is the number of RolloutPlaces that the profile has reached, from 0 to all. A broker
+	// serves the profile if its RolloutPlace is lower.
 	Below int64 `yaml:"Below"`
-	// Digest identifies the change, so that a broker does not take calls that it counted in
-	// one rollout of the name for calls in the next one. It has at most maxDigestLength bytes,
-	// and brokers compare it with nothing else.
+	// Digest identifies the change, so a broker counts the calls of each rollout of the name
+	// separately. It has at most maxDigestLength bytes, and brokers use it for nothing else.
 	Digest string `yaml:"Digest,omitempty"`
 }
 
 // maxDigestLength is the longest Rollout.Digest, in bytes.
 const maxDigestLength = 128
 
-// RolloutPlaces is how many places there are.
+// RolloutPlaces is the number of places.
 const RolloutPlaces = 1 << 48
 
 // RolloutPlace returns the place of a broker in the rollouts of a profile, from 0 to
-// RolloutPlaces-1. It depends only on the two names, so a broker that is restarted has the
-// place it had. Places are spread evenly over the brokers, and anew for each profile.
+// RolloutPlaces-1. It depends only on the two names, so a broker keeps its place after a restart.
+// Places are spread evenly over the brokers, and independently for each profile.
 func RolloutPlace(instance, profile string) int64 {
 	sum := sha256.Sum256([]byte(instance + "\x00" + profile))
 	return int64(binary.BigEndian.Uint64(sum[:8]) >> 16)
@@ -51,16 +50,16 @@ func (r *Rollout) reaches(instance, profile string) bool {
 	return place < r.Below
 }
 
-// Side is which of two profiles of the same name a broker serves.
+// Side says which of two profiles of the same name a broker serves.
 type Side struct {
-	// Profile is their name.
+	// Profile is the name of both profiles.
 	Profile string
-	// Digest is the one of the Rollout.
+	// Digest is the Digest of the Rollout.
 	Digest string
-	// New is whether the broker serves the one with Rollout.
+	// New reports whether the broker serves the profile with Rollout.
 	New bool
-	// Refused is whether the one with Rollout has reached the broker, and is invalid there.
-	// The broker serves the other one then.
+	// Refused reports whether the profile with Rollout has reached the broker, and is invalid
+	// there. Then the broker serves the other profile.
 	Refused bool
 }
 
@@ -69,7 +68,7 @@ type Side struct {
 func (s *Set) Rollouts() []Side { return s.sides }
 
 // sides returns the side of each profile that is rolled out. A profile with Rollout that is
-// invalid reaches nobody: the one without stays.
+// invalid reaches no broker, and the profile without Rollout stays.
 func sides(r *yamlfile.Report, doc *Document, instance string) []Side {
 	var all []Side
 	for i := range doc.Profiles {
@@ -91,7 +90,7 @@ func (v validator) rollout(at yamlfile.Place, r *Rollout) {
 	v.text(at.Field("Digest"), r.Digest, maxDigestLength)
 }
 
-// alone refuses profiles with Rollout that have no profile to take the place of.
+// alone refuses a profile with Rollout if no profile without Rollout has the same name.
 func (v validator) alone(profiles []Profile, first map[nameAndSide]int) {
 	for i := range profiles {
 		p := &profiles[i]

@@ -48,7 +48,7 @@ type SignatureComponent struct {
 	Hash crypto.Hash
 }
 
-// SignaturePolicy is what a profile says about SignData and VerifyData.
+// SignaturePolicy is the compiled policy of SignData and VerifyData.
 type SignaturePolicy struct {
 	components    []SignatureComponent
 	name          string
@@ -218,7 +218,7 @@ func signatureObjection(signAlg, hash string, limits KeyLimits) string {
 	return ""
 }
 
-// shortKeys returns the objection that keys are allowed which are too short to be approved.
+// shortKeys returns the objection to limits that allow keys below the approved size.
 func shortKeys(key algorithm.Key) string {
 	return fmt.Sprintf("KeyConstraints allow %s keys below %d bits, which FIPS 186-5 does not approve", key.Name, key.MinApprovedSize)
 }

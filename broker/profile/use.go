@@ -10,35 +10,34 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 )
 
-// Use is what a call used of a profile: all values that a profile chooses or limits and that
-// have few different values. It has nothing of the call's input and output. Calls whose uses
-// are equal are counted together.
+// Use describes what a call used of a profile: the values that a profile chooses or limits, if
+// they have few different values. It has no part of the input and output of the call. Calls whose
+// uses are equal are counted together.
 type Use struct {
 	Operation Operation
-	// Algorithm is made of the names of package algorithm: "sha-256", "aes-gcm",
-	// "ecdsa-with-sha-256".
+	// Algorithm combines names of package algorithm: "sha-256", "aes-gcm", "ecdsa-with-sha-256".
 	Algorithm string
-	// Keys are the keys of the call. SignCertificate has the key of the issuer and the key of
-	// the subject. A hybrid signature has two keys. GenerateDataKey has the wrapping key and the
-	// data key, and RewrapKey the old and the new wrapping key. The
-	// Algorithm of the old one is the wrapping algorithm. The other elements are empty.
+	// Keys are the keys of the call. SignCertificate has the key of the issuer and the key of the
+	// subject. A hybrid signature has two keys. GenerateDataKey has the wrapping key and the data
+	// key, and RewrapKey the old and the new wrapping key. The Algorithm of the old wrapping key
+	// is the wrapping algorithm. Unused elements are empty.
 	Keys [2]UsedKey
-	// Format is the format of the signature in SignData and VerifyData. GivenFormat is whether
-	// the caller has asked for it. Otherwise the profile has chosen it.
+	// Format is the format of the signature in SignData and VerifyData. GivenFormat reports
+	// whether the caller has asked for it. Otherwise the profile has chosen it.
 	Format      SignatureFormat
 	GivenFormat bool
-	// GivenNonce is whether the caller has given the nonce of EncryptData.
+	// GivenNonce reports whether the caller has given the nonce of EncryptData.
 	GivenNonce bool
 	// TagSize is the size of the tag of EncryptData and DecryptData in bytes.
 	TagSize uint8
-	// SHA1Request is whether the request for a certificate was signed with SHA-1.
+	// SHA1Request reports whether the request for a certificate was signed with SHA-1.
 	SHA1Request bool
-	// GivenContext is whether a data key is bound to a context.
+	// GivenContext reports whether a data key is bound to a context.
 	GivenContext bool
 	Caller       Caller
 }
 
-// UsedKey is the kind of a key. It has nothing of the key itself.
+// UsedKey is the kind of a key. It has no part of the key itself.
 type UsedKey struct {
 	// Algorithm is the name in package algorithm, such as "RSA", or "AES".
 	Algorithm string
@@ -63,25 +62,24 @@ func (k UsedKey) String() string {
 	return text
 }
 
-// Effect is what becomes of calls when another profile takes the place of the profile that
-// served them.
+// Effect is the effect on calls if another profile replaces the profile that served them.
 type Effect string
 
 // The effects. The zero value means that the calls are served as before.
 const (
-	// Changed means that the calls are served with another algorithm, another size of the tag
-	// or another format. What was made before does not match what is made then.
+	// Changed means that the calls are served with another algorithm, another size of the tag or
+	// another format. New results do not match earlier ones.
 	Changed Effect = "changed"
 	// Refused means that the calls are refused.
 	Refused Effect = "refused"
 )
 
-// Effect returns what becomes of calls with this use under the profile, and why. It asks the
-// same policies as a broker that serves a call. A nil profile is a profile that is not
-// served.
+// Effect returns the effect on calls with this use if the profile serves them, and the reason. It
+// asks the same policies as a broker that serves a call. A nil profile stands for a profile that
+// is not served.
 //
-// Effect does not know what a use does not have: names, periods and distribution points of
-// certificates, and the public keys to which key ids are pinned.
+// Effect does not consider values that are not in a use: names, periods and distribution points
+// of certificates, and the public keys to which key ids are pinned.
 func (c *Compiled) Effect(u Use) (effect Effect, why string) {
 	if c == nil {
 		return Refused, "no profile of this name is served"
@@ -92,7 +90,7 @@ func (c *Compiled) Effect(u Use) (effect Effect, why string) {
 	return c.effect(u)
 }
 
-// effect is Effect whoever calls.
+// effect is Effect without the check of the caller.
 func (c *Compiled) effect(u Use) (effect Effect, why string) {
 	switch a := c.Assessment(u.Operation); {
 	case a == nil:
@@ -103,7 +101,7 @@ func (c *Compiled) effect(u Use) (effect Effect, why string) {
 	return sections[sectionOfOperation[u.Operation]].policy(c).effect(u)
 }
 
-// changed is the effect of another algorithm.
+// changed returns the effect of another algorithm.
 func changed(before, after string) (Effect, string) {
 	if before == after {
 		return "", ""
@@ -111,7 +109,7 @@ func changed(before, after string) (Effect, string) {
 	return Changed, after + " instead of " + before
 }
 
-// refused is the effect of a reason to refuse calls.
+// refused returns the effect of a reason to refuse calls.
 func refused(why string) (Effect, string) {
 	if why == "" {
 		return "", ""
@@ -119,7 +117,7 @@ func refused(why string) (Effect, string) {
 	return Refused, why
 }
 
-// wrongKey returns why a key does not fit an algorithm of keys, or nothing.
+// wrongKey returns why a key does not fit an algorithm of keys, or an empty text.
 func wrongKey(key UsedKey, want string) string {
 	if key.Algorithm == want {
 		return ""
@@ -127,9 +125,9 @@ func wrongKey(key UsedKey, want string) string {
 	return fmt.Sprintf("%s keys, expected %s keys", key.Algorithm, want)
 }
 
-// Lost returns what the profile offers and another one in its place does not: operations,
+// Lost returns what the profile offers and the profile after does not offer: operations,
 // algorithms, keys, formats and callers. Each is a phrase such as "SignData: RSA keys of 2048
-// bits, expected 3072 to 4096 bits". Of a range, such as sizes of keys, it compares the smallest
+// bits, expected 3072 to 4096 bits". For a range, such as sizes of keys, it compares the smallest
 // and the largest value.
 func (c *Compiled) Lost(after *Compiled) []string {
 	var lost []string
@@ -163,14 +161,15 @@ func (c *Compiled) Lost(after *Compiled) []string {
 	return lost
 }
 
-// Primitives returns what the algorithm and the keys of the use are made of. A hybrid has two
-// halves, and an attacker has to break both; everything else has one, which is as weak as its
-// weakest primitive. There is none if the calls used no cryptography, as a batch of which no key was
-// unwrapped. Primitives reports false for algorithms and sizes that this version does not know.
+// Primitives returns the primitives of the algorithm and the keys of the use. A hybrid has two
+// halves, and an attacker has to break both. All others have one half, which is as weak as its
+// weakest primitive. There is no half if the calls used no cryptography, such as a batch of which
+// no key was unwrapped. Primitives reports false for algorithms and sizes that this version does
+// not know.
 func (u Use) Primitives() (halves [][]algorithm.Primitive, known bool) {
 	return sections[sectionOfOperation[u.Operation]].primitives(u)
 }
 
-// Objection returns why FIPS 140-3 does not approve the calls, as a sentence without a full stop. It
-// is empty if it approves them. The use is one that Primitives knows.
+// Objection returns why FIPS 140-3 does not approve the calls, as a sentence without a full stop.
+// It is empty if FIPS 140-3 approves them. Primitives has to know the use.
 func (u Use) Objection() string { return sections[sectionOfOperation[u.Operation]].objection(u) }

@@ -41,14 +41,15 @@ func (v validator) document(doc *Document) {
 	v.alone(doc.Profiles, first)
 }
 
-// nameAndSide is what no two profiles of a file have in common.
+// nameAndSide identifies a profile of a file: no two profiles may have the same.
 type nameAndSide struct {
 	name    string
 	rollout bool
 }
 
-// unique takes all profiles with the same name out of service, because the order in the file
-// must not decide which of them is served. One with Rollout may have the name of one without.
+// unique takes all profiles with the same name out of service, because the order in the file must
+// not decide which of them is served. A profile with Rollout and a profile without may share a
+// name.
 func (v validator) unique(at yamlfile.Place, profiles []Profile, i int, first map[nameAndSide]int) {
 	name := profiles[i].Name
 	if name == "" {

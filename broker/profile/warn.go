@@ -8,11 +8,11 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
 )
 
-// Warnings returns what in served profiles can never succeed, has no effect, or has another
-// effect than with older brokers. Examples are key sizes that no key has, and tag lengths
-// that have no effect. Warnings have the form of problems and
-// are sorted by position. They take no profile out of service, because released brokers
-// serve such profiles as well. The caller must not change them.
+// Warnings returns warnings about values in served profiles that can never succeed, that have no
+// effect, or that have another effect than with older brokers. Examples are key sizes that no key
+// has, and tag lengths that have no effect. Warnings have the form of problems and are sorted by
+// position. They take no profile out of service, because released brokers serve such profiles as
+// well. The caller must not change them.
 func (s *Set) Warnings() Problems { return s.warnings }
 
 // warnings returns the warnings about valid profiles.
@@ -61,8 +61,8 @@ func (w warner) curves(at yamlfile.Place, constraints KeyConstraints) {
 	}
 }
 
-// external warns of lists of keys that an external key manager has. Brokers refuse all calls
-// of such an operation.
+// external warns of lists of keys in an external key manager. Brokers refuse all calls of such an
+// operation.
 func (w warner) external(at yamlfile.Place, keys []KeyID, manager *KMS) {
 	if manager == nil || len(keys) == 0 {
 		return
@@ -70,8 +70,8 @@ func (w warner) external(at yamlfile.Place, keys []KeyID, manager *KMS) {
 	w.Add(at.Field("KeyIds"), at, "are keys of the external key manager %s (KMS.Client), which brokers of this version have no access to, so that every call is refused", yamlfile.Excerpt(manager.Client))
 }
 
-// unlisted warns of operations without KeyIds. Older brokers let them use every key of the
-// broker, and now they use none. It does not warn of profiles in the released format, whose
+// unlisted warns of operations without KeyIds. In older brokers they may use every key of the
+// broker, and in this broker none. It does not warn of profiles in the released format, whose
 // requests have always brought their keys, nor of profiles with a key manager.
 func (w warner) unlisted(at yamlfile.Place, keys []KeyID, p *Profile, manager *KMS) {
 	if manager != nil || len(keys) > 0 || p.FormatVersion() == 0 {

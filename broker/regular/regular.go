@@ -17,7 +17,7 @@ import (
 // ErrBeingWritten means that a file changed while it was read. The next attempt may succeed.
 var ErrBeingWritten = errors.New("the file is being written")
 
-// ErrNotRegular means that there is not a regular file at the path, but something else.
+// ErrNotRegular means that the file at the path is not a regular file.
 var ErrNotRegular = errors.New("is not a regular file")
 
 // Read returns the content and the information of a regular file. If the file has more than
@@ -30,12 +30,12 @@ func Read(name string, limit int64) ([]byte, fs.FileInfo, error) {
 	return read(system{}, name, limit)
 }
 
-// ReadIn is Read of a file below a directory. It follows no link out of the directory.
+// ReadIn reads a file below a directory, as Read does. It follows no link out of the directory.
 func ReadIn(root *os.Root, name string, limit int64) ([]byte, fs.FileInfo, error) {
 	return read(root, name, limit)
 }
 
-// files are the files of the system, or of a directory.
+// files is the file system, or a directory of it.
 type files interface {
 	Stat(name string) (fs.FileInfo, error)
 	OpenFile(name string, flag int, mode fs.FileMode) (*os.File, error)

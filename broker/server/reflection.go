@@ -16,8 +16,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/rpc"
 )
 
-// registerReflection offers server reflection in both its versions. It describes
-// what this broker serves and nothing else.
+// registerReflection offers server reflection in both its versions. It describes only the
+// services that this broker offers.
 func registerReflection(others rpc.Guard, development bool) {
 	options := reflection.ServerOptions{Services: others}
 	if !development {
@@ -27,7 +27,7 @@ func registerReflection(others rpc.Guard, development bool) {
 	reflectionv1alpha.RegisterServerReflectionServer(others, reflection.NewServer(options))
 }
 
-// withoutDevelopment returns all descriptors except the ones of the development service.
+// withoutDevelopment returns all descriptors except the descriptors of the development service.
 // They are in files of their own, except for the methods that the first releases had in
 // CryptoGrpc.
 func withoutDevelopment() *protoregistry.Files {

@@ -44,11 +44,12 @@ type Server struct {
 	service *rpc.Service
 	grpc    *grpc.Server
 	health  *health.Server
-	// endStreams ends the context of the service, and with it streams that go on for as
-	// long as the client likes.
+	// endStreams ends the context of the service, and with it the streams, whose clients could
+	// otherwise keep them open.
 	endStreams context.CancelFunc
 	callers    []*flow.Caller // once Serve was called
-	// gateway is the session gateway, and gatewayListener where it listens. They are nil without one.
+	// gateway is the session gateway, and gatewayListener is its listener. Both are nil without a
+	// session gateway.
 	gateway         *sessiongateway.Gateway
 	gatewayListener net.Listener
 
@@ -70,33 +71,34 @@ const (
 	minPingInterval = 5 * time.Second
 )
 
-// DefaultMaxStreams is how many requests and streams a connection may have at one
-// time without [WithMaxStreams].
+// DefaultMaxStreams is the maximum number of requests and streams that a connection may have at
+// one time without [WithMaxStreams].
 const DefaultMaxStreams = 100
 
 // Option configures a server.
 type Option func(*Server)
 
-// WithKeys gives the keys that requests name by id. Without it, such requests
-// are refused.
+// WithKeys sets the provider of the keys that requests name by id. Without it, such requests are
+// refused.
 func WithKeys(provider keys.Provider) Option {
 	return func(s *Server) { s.service.Keys = provider }
 }
 
-// WithKeyManagers gives the key managers that profiles name by the file of their settings.
-// cached is whether keys may be kept. Without it, keys of such profiles are refused.
+// WithKeyManagers sets the function that returns the key managers that profiles name by the file
+// of their settings. cached reports whether keys may be cached. Without it, keys of such profiles
+// are refused.
 func WithKeyManagers(find func(file string, cached bool) (keys.Provider, error)) Option {
 	return func(s *Server) { s.service.Managers = find }
 }
 
-// WithSharedSessions gives the place for the sessions of profiles that want them shared. Shutdown closes it.
-// Without it, such profiles have no sessions.
+// WithSharedSessions sets the store for sessions of profiles whose sessions are shared. Shutdown
+// closes it. Without it, such profiles have no sessions.
 func WithSharedSessions(shared session.Shared) Option {
 	return func(s *Server) { s.service.Sessions.Share(shared) }
 }
 
-// WithAudit writes the audit records that profiles ask for. Without it, calls of profiles that
-// require them are refused, and other profiles have none.
+// WithAudit writes the audit records that profiles ask for. Without it, there are no records, and
+// calls of profiles that require them are refused.
 func WithAudit(log *audit.Log) Option {
 	return func(s *Server) { s.service.Audit = log }
 }
@@ -107,15 +109,15 @@ func WithMaxStreams(n uint32) Option {
 	return func(s *Server) { s.maxStreams = max(1, n) }
 }
 
-// WithOneProcessorForQuickCalls makes the process use one processor while calls are
-// quick and come one at a time. Otherwise the process uses Go's default number. The
-// option changes GOMAXPROCS of the whole process; see docs/limits.md.
+// WithOneProcessorForQuickCalls makes the process use one processor while calls are quick and not
+// concurrent. Otherwise the process uses Go's default number. The option changes GOMAXPROCS of
+// the whole process; see docs/limits.md.
 func WithOneProcessorForQuickCalls() Option {
 	return func(s *Server) { s.service.Workers.Adapt() }
 }
 
 // UseProcessors makes the process use all processors for a second, even with
-// [WithOneProcessorForQuickCalls]. It is for work that no call has asked for.
+// [WithOneProcessorForQuickCalls]. It is for work that does not belong to a call.
 func (s *Server) UseProcessors() { s.service.Workers.Processors.UseAll() }
 
 // defaultMemory is the limit in bytes without WithMemory.
@@ -148,11 +150,11 @@ func WithDevelopmentService() Option {
 	return func(s *Server) { s.service.OfferDevelopment() }
 }
 
-// SessionGateway says what the session gateway of a server serves.
+// SessionGateway has the settings of the session gateway of a server.
 type SessionGateway = sessiongateway.Options
 
 // WithSessionGateway serves encrypted sessions by HTTP on a listener, for an application that
-// does not know of them. See docs/session-gateway.md. [Server.Serve] closes the listener.
+// does not implement them. See docs/session-gateway.md. [Server.Serve] closes the listener.
 func WithSessionGateway(listener net.Listener, options SessionGateway) Option {
 	return func(s *Server) {
 		s.gateway, s.gatewayListener = sessiongateway.New(s.service, s.logger, options), listener

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// How many connections the status port may have at one time.
+// The maximum numbers of connections of the status port at one time.
 const (
 	// MaxStatusConnections is the limit of all connections.
 	MaxStatusConnections = 64
@@ -23,9 +23,8 @@ const (
 )
 
 // Port is the HTTP server of the status port. If a connection would exceed a limit, the port
-// closes the connection under that limit that has been idle for the longest time. So a
-// client that opens many idle connections loses its own, and a kubelet's probe gets
-// through.
+// closes the connection under that limit that has been idle for the longest time. So a client
+// that opens many idle connections loses its own connections, and a kubelet's probe is answered.
 type Port struct {
 	*http.Server
 	crowded func() // see Status
@@ -36,13 +35,13 @@ type Port struct {
 	waiting []net.Conn
 }
 
-// connection is what the port knows about a connection.
+// connection is the state of a connection.
 type connection struct {
 	peer
 	// since is when the connection got its present state.
 	since time.Time
-	// answering is whether the server has read a request and has not written its answer.
-	// The timeouts of the server bound that time.
+	// answering reports whether the server has read a request and has not written its answer. The
+	// timeouts of the server bound that time.
 	answering bool
 }
 
@@ -55,7 +54,7 @@ func newPort(crowded func(), server *http.Server) *Port {
 	return p
 }
 
-// changed notes the new state of a connection. It implements [http.Server.ConnState].
+// changed records the new state of a connection. It implements [http.Server.ConnState].
 func (p *Port) changed(conn net.Conn, state http.ConnState) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -112,7 +111,7 @@ func (p *Port) next() (conn net.Conn, found bool) {
 	return conn, true
 }
 
-// drop closes a connection. The system discards at once what the client has not read.
+// drop closes a connection. The system discards unread data at once.
 func drop(conn net.Conn) {
 	if lingering, ok := conn.(interface{ SetLinger(seconds int) error }); ok {
 		_ = lingering.SetLinger(0) // this fails only if the connection has ended

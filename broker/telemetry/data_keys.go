@@ -16,7 +16,7 @@ var (
 		"Data keys that are kept for at most a minute.", nil, nil)
 )
 
-// dataKeys collects what the cache of data keys did.
+// dataKeys collects the counters of the cache of data keys.
 type dataKeys struct{ stats func() cache.Stats }
 
 // ServeDataKeys adds the metrics of the cache of data keys. It is called once at most.

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// maxKeyVersions is how many versions of keys a broker counts by themselves.
+	// maxKeyVersions is the maximum number of versions of keys that a broker counts separately.
 	maxKeyVersions = 128
 	// otherVersions is the label of further versions and of their keys. No key has an id with a
 	// space.
@@ -25,7 +25,7 @@ var keyVersionsDescription = prometheus.NewDesc("crypto_broker_key_version_reads
 // keyVersion is a version of a key of a key manager.
 type keyVersion struct{ key, version string }
 
-// keyVersions counts what was read with each version of a key.
+// keyVersions counts the decrypted data and unwrapped data keys of each version of a key.
 type keyVersions struct {
 	mu    sync.RWMutex
 	reads map[keyVersion]*atomic.Uint64

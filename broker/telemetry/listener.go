@@ -4,9 +4,9 @@ package telemetry
 
 import "net"
 
-// portListener accepts connections at once, even while the server is busy, and gives the
-// server the connections that the port admits. So the system's queue of connections stays
-// short when very many connections come, and a probe does not wait in it.
+// portListener accepts connections at once, even while the server is busy, and gives the server
+// the connections that the port admits. So the system's queue of connections stays short even if
+// very many clients connect, and a probe does not wait in it.
 type portListener struct {
 	net.Listener
 	port *Port

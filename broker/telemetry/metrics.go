@@ -99,8 +99,8 @@ func NewMetrics(version string) *Metrics {
 		Buckets: []float64{
 			10e-6, 25e-6, 50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 100e-3, 250e-3, 500e-3, 1, 2.5, 5, 10,
 		},
-		// A Prometheus that asks for native histograms gets these instead. Buckets grow by at most
-		// 10 %. The limit bounds the memory, whatever clients do.
+		// A Prometheus that asks for native histograms gets native histograms instead. Each
+		// bucket is at most 10 % wider than the one before. The limit bounds the memory.
 		NativeHistogramBucketFactor:     1.1,
 		NativeHistogramMaxBucketNumber:  100,
 		NativeHistogramMinResetDuration: time.Hour,
@@ -144,9 +144,9 @@ func (m *Metrics) Register(c prometheus.Collector) { m.registry.MustRegister(c) 
 // Begin counts a request that starts. Each call of Begin needs a call of End.
 func (m *Metrics) Begin() { m.inFlight.Add(1) }
 
-// End counts a request that ended. counters are the counters of its profile, nil if the
-// request named no profile that is served. traceID is the id of its trace, empty if the request
-// is not sampled; the histogram has it as an exemplar.
+// End counts a request that ended. counters are the counters of its profile, or nil if the
+// request named no served profile. traceID is the id of its trace, which becomes an exemplar of
+// the histogram. It is empty if the request is not sampled.
 func (m *Metrics) End(op profile.Operation, counters *Counters, code codes.Code, took time.Duration, traceID string) {
 	if counters == nil {
 		counters = &m.requests.unknown
@@ -176,8 +176,8 @@ func (m *Metrics) Deprecated(profile, container string) {
 	m.deprecated.WithLabelValues(profile, container).Inc()
 }
 
-// Failed counts a request that ended with another code than OK, beside [Metrics.End]. container is
-// the name of the caller, empty if all callers share a socket.
+// Failed counts a request that ended with another code than OK. The caller calls [Metrics.End] as
+// well. container is the name of the caller, empty if all callers share a socket.
 func (m *Metrics) Failed(op profile.Operation, code codes.Code, container string) {
 	m.failed.WithLabelValues(op.String(), code.String(), container).Inc()
 }
@@ -199,7 +199,7 @@ func (m *Metrics) Keys(used, unusable int) {
 	m.keys.WithLabelValues("unusable").Set(float64(unusable))
 }
 
-// Looked counts a check of the profile directory, and notes the set if one was loaded.
+// Looked counts a check of the profile directory, and records the set if one was loaded.
 func (m *Metrics) Looked(event directory.Event) {
 	m.reloads[event.Result].Inc()
 	if event.Result == directory.ResultRejected {

@@ -10,7 +10,7 @@ import (
 // peer is the other end of a connection.
 type peer struct {
 	address netip.Addr
-	// own is whether the peer shares the network of the broker: it is a container of the
+	// own reports whether the peer shares the network of the broker: it is a container of the
 	// same pod, or a process of the same machine.
 	own bool
 }
@@ -36,8 +36,8 @@ func address(of net.Addr) netip.Addr {
 	return tcp.AddrPort().Addr().Unmap().WithZone("")
 }
 
-// limits are the limits of connections that have something in common. Connections that
-// count towards one limit count towards all limits after it.
+// limits are the limits for groups of connections. Connections that count towards one limit count
+// towards all limits after it.
 var limits = [...]struct {
 	most int
 	// common reports whether two connections count towards the same limit.
@@ -48,9 +48,9 @@ var limits = [...]struct {
 	{MaxStatusConnections, func(peer, peer) bool { return true }},
 }
 
-// longestQuiet reports whether a limit has no room for one more connection from a peer. It
-// returns the connection under the first such limit that has been idle for the longest
-// time, or nil if the server is answering all of them.
+// longestQuiet reports whether one more connection from a peer would exceed a limit. It returns
+// the connection under the first such limit that has been idle for the longest time, or nil if
+// none is idle.
 func longestQuiet(open map[net.Conn]connection, more peer) (quietest net.Conn, full bool) {
 	for _, limit := range limits {
 		var least connection

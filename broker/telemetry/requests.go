@@ -14,23 +14,24 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
-// unknownProfile is the label of requests that name no profile that is served. A name that
-// only a client has sent never becomes a label.
+// unknownProfile is the label of requests that name no served profile. Other names from clients
+// never become labels.
 const unknownProfile = "unknown"
 
-// numCodes is how many gRPC status codes there are.
+// numCodes is the number of gRPC status codes.
 const numCodes = int(codes.Unauthenticated) + 1
 
 // Counters counts the requests for one profile.
 type Counters struct {
 	byCode [profile.OperationCount][numCodes]atomic.Uint64
 
-	// all is nil for requests that name no profile that is served, which use nothing.
+	// all is nil for requests that name no served profile.
 	all *requests
 	// since is when the counters were made.
 	since time.Time
-	// uses counts served calls by what they used, and otherUses those for which all has no
-	// room. all.mu guards changes of uses, and dropped: whether the profile has left the set.
+	// uses counts served calls by their use, and otherUses counts the calls for which all has no
+	// room. dropped reports whether the profile has left the set. all.mu guards changes of uses,
+	// and dropped.
 	uses      atomic.Pointer[map[profile.Use]*useCount]
 	otherUses [profile.OperationCount]atomic.Uint64
 	dropped   bool
@@ -52,14 +53,14 @@ type requests struct {
 	mu      sync.Mutex // guards current; only a request with a new use locks it
 	current map[string]*Counters
 	unknown Counters
-	// uses is how many uses the counters of current have. mu guards its changes.
+	// uses is the number of uses of the counters of current. mu guards its changes.
 	uses atomic.Int64
 	// rollouts are the profiles that are rolled out, in the order of the file.
 	rollouts []rollout
 }
 
-// rollout is the side that the broker is on in the rollout of a profile, and what its
-// counters were when it came to that side.
+// rollout has the side of the broker in the rollout of a profile, and the counters of the profile
+// when the broker came to that side.
 type rollout struct {
 	profile.Side
 	calls, failed uint64
@@ -68,12 +69,12 @@ type rollout struct {
 // RolloutCalls are the calls of a profile since the broker came to its side of the rollout.
 type RolloutCalls struct {
 	profile.Side
-	// Calls are all that ended. Failed are those that ended with another code than OK, unless
-	// the client cancelled the call.
+	// Calls is the number of calls that ended. Failed is the number of calls that ended with
+	// another code than OK, without the calls that the client cancelled.
 	Calls, Failed uint64
 }
 
-// totals returns the numbers of RolloutCalls, since the counters began.
+// totals returns the numbers of RolloutCalls since the counters were made.
 func (c *Counters) totals() (calls, failed uint64) {
 	for op := range c.byCode {
 		for code := range c.byCode[op] {
@@ -96,9 +97,8 @@ func newRequests() *requests {
 	}
 }
 
-// use returns the counters of the profiles of a set. Counters of profiles that were there
-// before continue. Counters of all other profiles are dropped, so that the number of labels
-// does not grow without limit.
+// use returns the counters of the profiles of a set. Counters of profiles of the set before
+// continue. Counters of all other profiles are dropped, so the number of labels stays bounded.
 func (r *requests) use(set *profile.Set) map[string]*Counters {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -123,8 +123,7 @@ func (r *requests) use(set *profile.Set) map[string]*Counters {
 	return next
 }
 
-// follow notes what the counters of profiles are whose side is another one now. The caller
-// has locked r.mu.
+// follow records the counters of each profile whose side has changed. The caller has locked r.mu.
 func (r *requests) follow(sides []profile.Side) {
 	before := r.rollouts
 	r.rollouts = nil
@@ -156,8 +155,8 @@ func (r *requests) rolledOut() []RolloutCalls {
 // Describe implements prometheus.Collector.
 func (r *requests) Describe(ch chan<- *prometheus.Desc) { ch <- r.desc }
 
-// Collect implements prometheus.Collector. It always has the code OK, so that a rate over
-// it is never empty. It has other codes after they have occurred.
+// Collect implements prometheus.Collector. The code OK is always present, so a rate over it is
+// never empty. Other codes are present after they have occurred.
 func (r *requests) Collect(ch chan<- prometheus.Metric) {
 	r.mu.Lock()
 	current := r.current

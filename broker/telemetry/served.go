@@ -10,7 +10,8 @@ var servedDescription = prometheus.NewDesc("crypto_broker_served_requests_total"
 	"Requests that were answered with OK, by operation, profile of the set that is served, algorithm and container that called. /uses has keys and users as well. The last two labels are empty for requests beyond the 256 uses that a broker counts, and the container also if all callers share a socket.",
 	[]string{"operation", "profile", "algorithm", "container"}, nil)
 
-// served collects the uses of profiles without what has many values: keys, users and formats.
+// served collects the uses of profiles, without the values that have many variants: keys, users
+// and formats.
 type served struct{ metrics *Metrics }
 
 // Describe implements prometheus.Collector.

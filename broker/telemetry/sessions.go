@@ -17,7 +17,7 @@ var (
 		"Nonces of requests that are remembered, so that no request is opened twice.", nil, nil)
 )
 
-// sessions collects what the store of sessions has.
+// sessions collects the counters of the store of sessions.
 type sessions struct{ stats func() session.Stats }
 
 // ServeSessions adds the metrics of the store of sessions. It is called once at most.

@@ -17,14 +17,14 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/directory"
 )
 
-// Status is what the status port serves.
+// Status has the settings and the data of the status port.
 type Status struct {
 	// Metrics are the metrics at /metrics.
 	Metrics *Metrics
 	// Profiles returns the state for /profiles.
 	Profiles func() directory.State
-	// Ready returns the empty string if the broker serves requests. Otherwise it returns
-	// what is missing, in a few words.
+	// Ready returns the empty string if the broker serves requests. Otherwise it returns what is
+	// missing in a few words.
 	Ready func() string
 	// Crowded is called for each new connection while there are more than eight. It has to
 	// return at once. It may be nil.
@@ -33,8 +33,8 @@ type Status struct {
 	Logger *slog.Logger
 }
 
-// quietConnections is how many connections the probes of a kubelet, the operator and a few
-// Prometheus servers need at one time.
+// quietConnections is the number of connections that the probes of a kubelet, the operator and a
+// few Prometheus servers need at one time.
 const quietConnections = 8
 
 // timeLayout is RFC 3339 in UTC with milliseconds.
@@ -54,8 +54,8 @@ type profilesAnswer struct {
 	Rollouts []rolloutAnswer `json:"rollouts,omitempty"`
 }
 
-// rolloutAnswer says which of two profiles of this name the broker serves, and how its calls
-// ended since then, see [RolloutCalls].
+// rolloutAnswer says which of two profiles of this name the broker serves, and has the results of
+// its calls since then, see [RolloutCalls].
 type rolloutAnswer struct {
 	Profile string `json:"profile"`
 	Digest  string `json:"digest"`
@@ -97,9 +97,9 @@ func (s *Status) Server() *Port {
 	errorLog := slog.NewLogLogger(s.Logger.Handler(), slog.LevelWarn)
 	mux.Handle("GET "+contract.MetricsPath, promhttp.HandlerFor(inTurn(&turn, s.Metrics.registry), promhttp.HandlerOpts{
 		ErrorLog: errorLog,
-		// More scrapes at one time would only take memory.
+		// More scrapes at one time would only use more memory.
 		MaxRequestsInFlight: 4,
-		// This format has the exemplars.
+		// Only this format has exemplars.
 		EnableOpenMetrics: true,
 		Timeout:           5 * time.Second,
 	}))
@@ -114,13 +114,12 @@ func (s *Status) Server() *Port {
 	})
 }
 
-// restTime is how long the next collection of metrics or uses waits after one has ended. It
-// is several times as long as a collection takes.
+// restTime is the pause between two collections of metrics or uses. It is several times as long
+// as a collection takes.
 const restTime = 10 * time.Millisecond
 
-// takeTurn waits for a turn. The function that it returns gives the turn to the next request
-// after restTime. So even many requests for metrics or uses take little processor time from
-// calls.
+// takeTurn waits for a turn. The returned function gives the turn to the next request after
+// restTime. So even many requests for metrics or uses take little processor time from calls.
 func takeTurn(turn *sync.Mutex) func() {
 	turn.Lock()
 	return func() { time.AfterFunc(restTime, turn.Unlock) }

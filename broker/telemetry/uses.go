@@ -18,8 +18,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
-// MaxUses is how many different uses a broker counts, of all profiles together. It counts
-// calls with further uses by profile and operation alone.
+// MaxUses is the maximum number of different uses that a broker counts, of all profiles together.
+// It counts calls with further uses by profile and operation alone.
 const MaxUses = 256
 
 // useCount counts the calls of one use.
@@ -29,7 +29,7 @@ type useCount struct {
 	last atomic.Int64
 }
 
-// Used counts a call that was served and ended at this time. The counters may be nil.
+// Used counts a served call that ended at this time. The counters may be nil.
 func (c *Counters) Used(use *profile.Use, ended time.Time) {
 	if c == nil || c.all == nil {
 		return
@@ -45,7 +45,7 @@ func (c *Counters) Used(use *profile.Use, ended time.Time) {
 		}
 	}
 	count.calls.Add(1)
-	// Most calls find the second of the call before, and then write nothing.
+	// Most calls end in the same second as the call before, and then write nothing.
 	if now := ended.Unix(); count.last.Load() != now {
 		count.last.Store(now)
 	}
@@ -69,7 +69,7 @@ func (r *requests) addUse(c *Counters, use *profile.Use) *useCount {
 	if r.uses.Load() >= MaxUses || c.dropped {
 		return nil
 	}
-	// Calls read the map without a lock, so it is never changed.
+	// Calls read the map without a lock, so the map never changes.
 	next := make(map[profile.Use]*useCount, len(known)+1)
 	maps.Copy(next, known)
 	own, count := *use, &useCount{}
@@ -85,8 +85,7 @@ func (r *requests) addUse(c *Counters, use *profile.Use) *useCount {
 // UsesVersion is the version of the answer to /uses. Fields that come later do not change it.
 const UsesVersion = 1
 
-// Uses is the answer to /uses: what the calls that the broker has served used of the
-// profiles of the set.
+// Uses is the answer to /uses: the uses of the served calls, for the profiles of the set.
 type Uses struct {
 	// Version is UsesVersion.
 	Version int `json:"version"`
@@ -94,9 +93,9 @@ type Uses struct {
 	Since time.Time `json:"since"`
 	// Uses are at most MaxUses, sorted by profile and operation.
 	Uses []CountedUse `json:"uses"`
-	// Other are calls that are counted by profile and operation alone, because there was no
-	// room in Uses. If there are more than MaxUses, the last one has no profile and no
-	// operation, and all further calls.
+	// Other are calls that are counted only by profile and operation, because there was no room
+	// in Uses. If there are more than MaxUses, the last element has no profile and no operation,
+	// and counts all further calls.
 	Other []OtherUses `json:"other,omitempty"`
 }
 
@@ -139,14 +138,14 @@ type CountedKey struct {
 	ID string `json:"id,omitempty"`
 }
 
-// OtherUses are calls of which only profile and operation are known.
+// OtherUses are calls that are counted only by profile and operation.
 type OtherUses struct {
 	Profile   string `json:"profile"`
 	Operation string `json:"operation"`
 	Calls     uint64 `json:"calls"`
 }
 
-// Uses returns what served calls used.
+// Uses returns the uses of served calls.
 func (m *Metrics) Uses() Uses {
 	r := m.requests
 	r.mu.Lock()
@@ -216,7 +215,7 @@ func ReadUses(body []byte) (Uses, error) {
 	return all, nil
 }
 
-// word matches the names that a broker counts, and no text with control characters.
+// word matches the names that a broker counts. It matches no text with control characters.
 var word = regexp.MustCompile(`^[!-~]{0,128}$`)
 
 // Use returns the use that was counted. A use of another form is an error.

@@ -40,11 +40,11 @@ type Config struct {
 	// Problem is called with an error when a directory cannot be watched, so that only
 	// intervals find its changes. It is called with nil when the directory is watched again.
 	Problem func(error)
-	// Interval is the time after which Look is called without a notification. If a
-	// directory cannot be watched, the shorter one of Interval and Unwatched counts.
+	// Interval is the time after which Look is called without a notification. If a directory
+	// cannot be watched, the shorter of Interval and Unwatched counts.
 	Interval, Unwatched time.Duration
-	// Quiet is how long there has to be no notification before Look is called. If
-	// notifications continue, Look is called after ten times as long.
+	// Quiet is the time without a notification after which Look is called. If notifications
+	// continue, Look is called after ten times that time.
 	Quiet time.Duration
 }
 
@@ -145,8 +145,8 @@ func (w *Watcher) interval() time.Duration {
 	return w.Interval
 }
 
-// ensure watches the directories that exist now. A directory that was removed and made
-// again, or to which a link was changed, is another directory, and a new watch begins.
+// ensure watches the directories that exist now. A directory that was removed and made again is a
+// new directory and needs a new watch. The same holds for the new target of a link.
 func (w *Watcher) ensure() {
 	dirs := []string{w.Dir}
 	if w.Also != nil {

@@ -24,7 +24,7 @@ const (
 	endMetadata, endDescriptor                    number = 1, 2
 )
 
-// cipherChunk is how many bytes of an input a message has. A broker accepts no more.
+// cipherChunk is the number of bytes of an input in one message. A broker accepts no more.
 const cipherChunk = 64 << 10
 
 var cipherDescription = grpc.StreamDesc{ClientStreams: true, ServerStreams: true}

@@ -10,7 +10,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// maxInFlight is how many calls may wait for their reply on the stream at one time.
+// maxInFlight is the maximum number of calls that may wait for their reply on the stream at one
+// time.
 const maxInFlight = 1024
 
 // Client calls one broker. It is safe for use by several goroutines, and all its
@@ -18,7 +19,7 @@ const maxInFlight = 1024
 type Client struct {
 	settings
 	conn *grpc.ClientConn
-	// connections is how many connections were made. It is the number of the current
+	// connections is the number of connections that were made. It is the number of the current
 	// connection.
 	connections atomic.Uint64
 	// withoutExchange is the number of a connection whose broker does not have the stream,
@@ -29,7 +30,7 @@ type Client struct {
 	algorithms interned
 	warned     sync.Map // each Deprecation for which the handler was called
 
-	// active is how many calls have begun and not ended. Close adds closedBit once.
+	// active is the number of calls that have begun and not ended. Close adds closedBit once.
 	active  atomic.Int64
 	drained chan struct{} // closed when the client is closed and active is 0
 	drain   sync.Once
@@ -122,7 +123,8 @@ type interned struct {
 	names atomic.Pointer[map[string]string]
 }
 
-// maxInterned is how many names are kept. Brokers have some dozens of algorithms.
+// maxInterned is the maximum number of names that are kept. Brokers have some dozens of
+// algorithms.
 const maxInterned = 256
 
 func (i *interned) of(name []byte) string {

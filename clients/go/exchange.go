@@ -25,7 +25,7 @@ const (
 	// maxExchanged is the size in bytes of the largest request that is sent on the stream.
 	// Larger requests would delay others, and gain nothing.
 	maxExchanged = 16 << 10
-	// callFrame is how many bytes a call has at most besides its request.
+	// callFrame is the maximum size in bytes of a call without its request.
 	callFrame = 64
 )
 
@@ -56,8 +56,8 @@ type exchange struct {
 	ended   bool
 	lastID  uint64
 	pending map[uint64]*call
-	// unanswered is how many calls have no reply yet. forgotten is how many of them nobody
-	// waits for any more. They still have their slots.
+	// unanswered is the number of calls that have no reply yet. forgotten is the number of those
+	// calls for which nobody waits any more. They still have their slots.
 	unanswered, forgotten int
 
 	wake chan struct{} // wakes the goroutine that sends

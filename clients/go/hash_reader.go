@@ -15,7 +15,7 @@ import (
 
 const (
 	hashStreamMethod = "/cryptobroker.stream.v1.StreamService/HashStream"
-	// chunkSize is how many bytes of an input a message has. A broker accepts up to 1 MiB.
+	// chunkSize is the number of bytes of an input in one message. A broker accepts up to 1 MiB.
 	chunkSize = 256 << 10
 )
 

@@ -18,7 +18,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/replacement"
 )
 
-// fileChunk is how many bytes of a file a message has. A broker accepts no more.
+// fileChunk is the number of bytes of a file in one message. A broker accepts no more.
 const fileChunk = 64 << 10
 
 // outputMode is the mode of new files.

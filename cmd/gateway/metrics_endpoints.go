@@ -11,7 +11,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/gateway/internal/source"
 )
 
-// maxMeasuredEndpoints is how many endpoints have metrics of their own. Each has about ten series.
+// maxMeasuredEndpoints is the maximum number of endpoints that have metrics of their own. Each
+// has about ten series.
 const maxMeasuredEndpoints = 2000
 
 // endpointMetrics are the metrics of single endpoints. Their labels are the UID of the resource

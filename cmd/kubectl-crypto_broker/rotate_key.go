@@ -152,7 +152,7 @@ func (r rotation) finish(ctx context.Context, before signing.Age) error {
 	return r.report(ctx, now)
 }
 
-// setsPage is how many ConfigMaps are read at a time, each of up to 1 MiB.
+// setsPage is the number of ConfigMaps that are read at a time, each of up to 1 MiB.
 const setsPage = 20
 
 // await looks until something is done. It goes on while the API server does not answer, and

@@ -43,7 +43,7 @@ type operatorVersion struct {
 	Available  int32  `json:"available"`
 }
 
-// brokersVersion is how many pods have a broker that a version of the operator injected.
+// brokersVersion is the number of pods with a broker that one version of the operator injected.
 type brokersVersion struct {
 	// Version is empty for brokers without a stamp.
 	Version string `json:"version"`

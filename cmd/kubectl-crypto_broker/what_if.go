@@ -134,7 +134,7 @@ func writeFindings(w io.Writer, findings []whatif.Finding) error {
 	return writeTable(w, []string{"NAMESPACE", "WORKLOAD", "PODS", "CONTAINER", "PROFILE", "USED", "CALLS", "SINCE", "LAST", "EFFECT", "WHY"}, lines)
 }
 
-// podsNamed is how many pods a line about what is not known names.
+// podsNamed is the number of pods that a line names about what is not known.
 const podsNamed = 3
 
 // writeUnknown prints what is not known, a line for each reason.

@@ -22,8 +22,8 @@ import (
 const (
 	// reviewTimeout bounds how long the API server may take to judge one request for metrics.
 	reviewTimeout = 10 * time.Second
-	// maxReviews is how many requests the API server is asked about at a time, so that
-	// nobody makes the operator flood it. Further requests wait.
+	// maxReviews is the maximum number of requests at a time about which the API server is asked,
+	// so that nobody makes the operator flood it. Further requests wait.
 	maxReviews = 8
 )
 

@@ -30,7 +30,7 @@ const (
 	stopLimit  = 20 * time.Second
 )
 
-// maxLog is how many lines of a broker's log are kept: the first ones.
+// maxLog is the maximum number of lines of a broker's log that are kept: the first ones.
 const maxLog = 200
 
 // profiles is the profile file of the broker.

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// idleConnections is how many connections do nothing.
+// idleConnections is the number of connections that do nothing.
 const idleConnections = 5500
 
 // manyConnections opens connections, keeps or closes them, and asks for little or nothing.

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// largeCalls is how many calls of 1 MiB are made at one moment, a little less than one
-// caller of two may have.
+// largeCalls is the maximum number of calls of 1 MiB that are made at one moment, a little less
+// than one caller of two may have.
 const largeCalls = 500
 
 // costlyCalls are allowed calls that take much processor time or memory.

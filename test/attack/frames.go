@@ -11,7 +11,7 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// batch is how many small frames are sent by one write.
+// batch is the number of small frames that are sent by one write.
 const batch = 1000
 
 // manyFrames are frames that are allowed, but cost the broker more than the attacker.

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// ordinaryCallers is how many callers the ordinary load of a has.
+	// ordinaryCallers is the number of callers in the ordinary load of the caller a.
 	ordinaryCallers = 16
 	// againLimit is how long after an attack the caller a may wait until it is served again.
 	againLimit = 5 * time.Second

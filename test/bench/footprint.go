@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// busyConnections is how many connections are busy at one time.
+	// busyConnections is the number of connections that are busy at one time.
 	busyConnections = 100
 	// settleTime is how long a server rests before its idle memory is measured.
 	settleTime = time.Second
-	// idleStarts is how many starts are measured for idle memory, because single starts
+	// idleStarts is the number of starts that are measured for idle memory, because single starts
 	// differ by some MiB.
 	idleStarts = 10
 )

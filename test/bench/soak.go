@@ -57,7 +57,7 @@ var soakLoads = []struct {
 }
 
 const (
-	// soakCallers is how many callers call at the same time.
+	// soakCallers is the number of callers that call at the same time.
 	soakCallers = 16
 	// soakQuick is the divisor of the calls of a turn with --quick.
 	soakQuick = 50
@@ -71,10 +71,10 @@ const (
 	// soakLiveGrowth is the same for the live heap. That does not depend on when the
 	// collector ran, if nothing large was under way when it did.
 	soakLiveGrowth = 1 << 20
-	// soakCollections is how many collections follow each turn. The first one still finds
-	// memory of running calls, and the next two empty every sync.Pool.
+	// soakCollections is the number of collections that follow each turn. The first one still
+	// finds memory of running calls, and the next two empty every sync.Pool.
 	soakCollections = 3
-	// soakCollectCalls is how many small calls are made at most to cause these
+	// soakCollectCalls is the maximum number of small calls that are made to cause these
 	// collections. It is far more than a broker needs.
 	soakCollectCalls = 1_000_000
 	// soakTurns is the least number of turns.

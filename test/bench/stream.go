@@ -16,7 +16,7 @@ import (
 	streamv1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/stream/v1"
 )
 
-// maxCallers is how many callers a stream has at most.
+// maxCallers is the maximum number of callers that a stream has.
 const maxCallers = 64
 
 // stream uses Exchange in the simplest way with the generated stubs: a message for each

@@ -142,7 +142,7 @@ func (p *plan) addOtherLengths(vectors *nist, file, algorithm string) error {
 	return nil
 }
 
-// chainLength is how many digests in a row a Monte Carlo vector needs.
+// chainLength is the number of consecutive digests that a Monte Carlo vector needs.
 const chainLength = 1000
 
 // addMonteCarlo adds NIST's chains of digests. Each chain begins with the last digest of

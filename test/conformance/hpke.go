@@ -27,7 +27,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine/wrap"
 )
 
-// hpkeKeys is how many keys there are for each algorithm.
+// hpkeKeys is the number of keys for each algorithm.
 const hpkeKeys = 50
 
 // hpkePeer is another implementation of HPKE for one algorithm.

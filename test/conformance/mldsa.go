@@ -27,7 +27,7 @@ func circlSource() source {
 	}
 }
 
-// circlKeys is how many keys and messages there are for each parameter set.
+// circlKeys is the number of keys and messages for each parameter set.
 const circlKeys = 100
 
 func (p *plan) addMLDSAOfOthers() error {

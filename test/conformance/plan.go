@@ -13,7 +13,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/program"
 )
 
-// callers is how many vectors are sent at the same time.
+// callers is the number of vectors that are sent at the same time.
 const callers = 16
 
 // plan collects vectors, and the profiles they need, before a broker runs.

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// maxShown is how many failures of a row the report shows in full.
+// maxShown is the maximum number of failures of a row that the report shows in full.
 const maxShown = 10
 
 // count has the results of the vectors of a row.

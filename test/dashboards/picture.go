@@ -20,7 +20,7 @@ const (
 	gap        = 6
 )
 
-// moments is how many moments a graph has.
+// moments is the number of moments that a graph has.
 const moments = 60
 
 // picture is an SVG picture that is being drawn.

@@ -29,7 +29,7 @@ const (
 	// profile that they use.
 	namespace   = "faults"
 	profileName = "default"
-	// applications is how many pods call their brokers.
+	// applications is the number of pods that call their brokers.
 	applications = 2
 	// diskSize is the size of the file system for the volumes of pods.
 	diskSize = "64m"

@@ -17,7 +17,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
 )
 
-// Replicas is how many replicas of the operator the chart installs by default.
+// Replicas is the number of replicas of the operator that the chart installs by default.
 const Replicas = 2
 
 // OperatorPods returns the pods of the operator.

@@ -13,7 +13,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/limits"
 )
 
-// maxUnknownProfiles is how many unknown profiles a warning names.
+// maxUnknownProfiles is the maximum number of unknown profiles that a warning names.
 const maxUnknownProfiles = 5
 
 // unknownProfiles returns warnings about profiles that a pod lists and that its namespace

@@ -27,12 +27,12 @@ import (
 )
 
 const (
-	// maxConnections is how many connections all clients may have at a time. The server
-	// closes a connection beyond a client's share at once. An API server has one
+	// maxConnections is the maximum number of connections that all clients may have at a time.
+	// The server closes a connection beyond a client's share at once. An API server has one
 	// connection for each request in flight.
 	maxConnections = 1024
 
-	// maxHandshakes is how many connections may be in their TLS handshake at a
+	// maxHandshakes is the maximum number of connections that may be in their TLS handshake at a
 	// time; others wait for their turn.
 	maxHandshakes = 256
 

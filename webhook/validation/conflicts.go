@@ -19,7 +19,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
-// maxConflicts is how many conflicts a response lists; kubectl prints a line
+// maxConflicts is the maximum number of conflicts that a response lists; kubectl prints a line
 // for each.
 const maxConflicts = 5
 

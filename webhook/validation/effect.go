@@ -11,7 +11,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/downgrade"
 )
 
-// maxChanges is how many different changes a response lists.
+// maxChanges is the maximum number of different changes that a response lists.
 const maxChanges = 5
 
 // placed is a change and the namespaces in which it happens.
@@ -24,8 +24,8 @@ type placed struct {
 // are allowed, and changes that are admitted and that the operator withholds.
 type effect struct {
 	withheld, allowed, tolerated []placed
-	// uncompared is how many namespaces were not compared, because the request is refused
-	// for enough others.
+	// uncompared is the number of namespaces that were not compared, because enough other
+	// namespaces refuse the request.
 	uncompared int
 }
 

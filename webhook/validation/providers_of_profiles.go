@@ -18,7 +18,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
-// maxProviders is how many providers of one profile are looked up. Each costs up to two reads.
+// maxProviders is the maximum number of providers of one profile that are looked up. Each costs
+// up to two reads.
 const maxProviders = 8
 
 // keyProviders finds the key provider that a name means in a namespace: the ClusterKeyProvider

@@ -112,7 +112,7 @@ func (v *profileValidator[T]) judge(ctx context.Context, before, object T) (admi
 	return append(warnings, conflicts...), nil
 }
 
-// maxFields is how many fields of a profile one refusal names.
+// maxFields is the maximum number of fields of a profile that one refusal names.
 const maxFields = 10
 
 // firstProblems returns the first problems, and how many more there are.

@@ -25,9 +25,10 @@ import (
 const (
 	// attempt is how long the collector has to acknowledge a request.
 	attempt = 5 * time.Second
-	// maxRequest is about how many bytes of lines a request has. Collectors take 4 MiB by default.
+	// maxRequest is the approximate size in bytes of the lines of a request. Collectors take 4
+	// MiB by default.
 	maxRequest = 256 << 10
-	// maxMessage is how many bytes of a message of the collector an error has.
+	// maxMessage is the maximum size in bytes of a collector's message in an error.
 	maxMessage = 200
 	// scope is the name of the instrumentation scope, and eventPrefix begins the name of an event.
 	scope       = "github.com/crypto-broker/crypto-broker-operator/broker/audit"
@@ -36,7 +37,7 @@ const (
 	traceIDSize = 16
 )
 
-// Options say where lines go.
+// Options are the settings of an [Output].
 type Options struct {
 	// Address is the host and the port of the collector, see [ParseEndpoint].
 	Address string
@@ -46,8 +47,8 @@ type Options struct {
 	Attributes [][2]string
 }
 
-// Output implements [audit.Output]. An error of Write leaves open whether the collector has the
-// lines, so it is for a log with the option Resend.
+// Output implements [audit.Output]. After an error of Write the collector may or may not have the
+// lines, so the log needs the option Resend.
 type Output struct {
 	connection *grpc.ClientConn
 	client     collector.LogsServiceClient
@@ -100,7 +101,7 @@ func (o *Output) Write(lines []byte) error {
 	return o.send(request)
 }
 
-// Sync implements [audit.Output]. What the collector has acknowledged is with the collector.
+// Sync implements [audit.Output]. It does nothing, because Write waits for the collector.
 func (*Output) Sync() error { return nil }
 
 // Full implements [audit.Output].
@@ -109,7 +110,8 @@ func (*Output) Full() bool { return false }
 // Rotate implements [audit.Output].
 func (*Output) Rotate() error { return nil }
 
-// Previous implements [audit.Output]. A collector does not tell what was there before.
+// Previous implements [audit.Output]. It returns nothing, because a collector cannot be asked for
+// earlier lines.
 func (*Output) Previous() string { return "" }
 
 // send returns once the collector has acknowledged all records.

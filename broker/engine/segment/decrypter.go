@@ -26,7 +26,7 @@ type Decrypter struct {
 var _ io.WriteCloser = (*Decrypter)(nil)
 
 // NewDecrypter returns a decrypter that writes the plaintext to a writer, one segment after the
-// other, each once it is authenticated. The writer must not keep what it is given.
+// other, each once it is authenticated. The writer must not retain the slices that it is given.
 //
 // key and additional are the same as for the encrypter. The decrypter keeps copies of both until it
 // has read the header. An error about the key continues the sentence "the key …".
@@ -67,7 +67,7 @@ func (d *Decrypter) Write(data []byte) (int, error) {
 
 // Close decrypts the last segment. It returns an error if the stream is not whole: ErrTruncated
 // if it was cut between two segments or in the header, ErrAuthentication if it was changed, or
-// cut within a segment. Whoever gets an error has to discard what was written before. Close
+// cut within a segment. After an error, the caller has to discard what was written before. Close
 // does not close the writer.
 func (d *Decrypter) Close() error {
 	if d.err == nil {

@@ -6,11 +6,11 @@
 // has the layout.
 //
 // Each stream has a key of its own, which HKDF derives from the data key, a random salt and the
-// additional data. So a data key may encrypt as many streams as a caller likes. Each segment is
-// encrypted by AES-GCM. Its nonce has the number of the segment, and whether it is the last. So
-// a segment that was changed, moved, repeated or taken from another stream does not
-// authenticate, and a missing end is noticed.
+// additional data. So a data key may encrypt any number of streams. Each segment is encrypted by
+// AES-GCM. Its nonce has the number of the segment, and whether it is the last. So a segment that
+// was changed, moved, repeated or taken from another stream does not authenticate, and a missing
+// end is noticed.
 //
-// A [Decrypter] writes no byte that is not authenticated. Whoever uses it still has to discard
-// what was written if Close returns an error, because only Close knows that nothing is missing.
+// A [Decrypter] writes no byte that is not authenticated. If Close returns an error, the caller
+// still has to discard what was written, because only Close knows that nothing is missing.
 package segment

@@ -16,8 +16,8 @@ type Encrypter struct {
 	to       io.Writer
 	// buffer has the plaintext of the next segment, and room for its tag.
 	buffer []byte
-	// room is how much plaintext the next segment can have. The first segment has less,
-	// because it shares its size with the header.
+	// room is the maximum size in bytes of the plaintext of the next segment. The first segment
+	// has less, because it shares its size with the header.
 	room, segmentSize int
 	err               error
 }
@@ -25,7 +25,7 @@ type Encrypter struct {
 var _ io.WriteCloser = (*Encrypter)(nil)
 
 // NewEncrypter returns an encrypter that writes the encrypted stream to a writer, which gets the
-// header at once and then whole segments. The writer must not keep what it is given.
+// header at once and then whole segments. The writer must not retain the slices that it is given.
 //
 // key has KeySize bytes. additional is needed to decrypt, and is not part of the stream. The
 // encrypter keeps no reference to either. An error about the key continues the sentence "the

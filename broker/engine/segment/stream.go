@@ -21,7 +21,7 @@ const (
 	KeySize = 32
 	// HeaderSize is the size of the header of an encrypted stream.
 	HeaderSize = 1 + saltSize + prefixSize
-	// TagSize is how much longer an encrypted segment is.
+	// TagSize is the number of bytes by which an encrypted segment is longer than its plaintext.
 	TagSize = 16
 
 	saltSize   = KeySize
@@ -29,7 +29,7 @@ const (
 	nonceSize  = 12
 )
 
-// maxSegments is how many segments a stream has at most: 256 TiB.
+// maxSegments is the maximum number of segments that a stream has: 256 TiB.
 const maxSegments = math.MaxUint32
 
 // Errors of streams.

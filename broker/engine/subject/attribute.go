@@ -26,7 +26,7 @@ const (
 type attribute struct {
 	id       asn1.ObjectIdentifier
 	encoding encoding
-	// length is how many characters the value has to have, 0 for any number.
+	// length is the number of characters that the value has to have, 0 for any number.
 	length int
 }
 

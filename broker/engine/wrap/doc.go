@@ -7,6 +7,7 @@
 // A wrapped key can be bound to additional data, which is then needed to unwrap it. AES key wrap
 // (RFC 3394 and RFC 5649) cannot do that, so it refuses additional data.
 //
-// A key that was unwrapped with AES was wrapped by somebody who has the AES key. Everybody who
-// has a public key can wrap with RSA-OAEP or HPKE.
+// A key that was unwrapped with AES was wrapped by somebody who has the AES key. Anybody who has
+// a public key can wrap with RSA-OAEP or HPKE, so a key that was unwrapped with them may come
+// from anybody.
 package wrap

@@ -21,7 +21,7 @@ const (
 	paddedInitialValue = 0xA65959A6
 )
 
-// rounds is how often every semiblock is encrypted (RFC 3394, section 2.2.1).
+// rounds is the number of times that each semiblock is encrypted (RFC 3394, section 2.2.1).
 const rounds = 6
 
 // wrapKW wraps a key of at least two semiblocks, without padding (RFC 3394, section 2.2.1).

@@ -74,7 +74,7 @@ func newHPKE(key hpke.PublicKey, err error) (*Public, error) {
 	return nil, inputError("is an HPKE key of a kind that does not wrap, expected P-256, P-384, P-521, ML-KEM-768, ML-KEM-1024 or MLKEM768-X25519")
 }
 
-// suite is how HPKE wraps with one kind of keys. The AEAD is always AES-256-GCM.
+// suite has the KEM and the KDF of HPKE for one kind of keys. The AEAD is always AES-256-GCM.
 type suite struct {
 	kind algorithm.WrappingKey
 	kem  hpke.KEM

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package locked has memory for keys: it is not swapped and core dumps do not have it, where the
-// system allows that, and the garbage collector does not copy it.
+// Package locked allocates memory for keys. Where the system allows it, the memory is not swapped
+// and not part of core dumps. The garbage collector does not copy it.
 package locked
 
 import "os"
@@ -14,8 +14,8 @@ type Memory struct {
 }
 
 // New takes memory for at least this many slots of size bytes, and fills its last page with more
-// slots. unlocked is why the memory may be swapped or be in a core dump, or nil. If there is no
-// memory, unlocked says why, and the memory has no slots.
+// slots. unlocked is the reason why the memory may be swapped or be in a core dump, or nil. If no
+// memory can be allocated, unlocked is the reason, and there are no slots.
 func New(slots, size int) (m Memory, unlocked error) {
 	m.size = size
 	bytes, unlocked, err := allocate(roundUp(slots*size, os.Getpagesize()))
@@ -54,7 +54,7 @@ func (m *Memory) Free(i int) {
 	m.unused = append(m.unused, i)
 }
 
-// Close overwrites all slots and gives the memory back.
+// Close overwrites all slots and releases the memory.
 func (m *Memory) Close() {
 	if m.bytes != nil {
 		clear(m.bytes)

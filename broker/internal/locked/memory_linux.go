@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// allocate returns memory of its own pages. unlocked is why it may be swapped or be in a core
-// dump, or nil.
+// allocate returns whole pages of memory. unlocked is the reason why they may be swapped or be in
+// a core dump, or nil.
 func allocate(size int) (memory []byte, unlocked, err error) {
 	memory, err = unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {

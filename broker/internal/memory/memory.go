@@ -9,15 +9,15 @@ import (
 	"testing"
 )
 
-// Base is how many bytes a call may allocate, whatever its input is. Calls of a broker need
-// far less: some ten KiB for a certificate, a hundred KiB for an RSA key. Base also covers
-// what other goroutines allocate meanwhile, and spans of small objects, which Go counts when
-// they are full.
+// Base is the maximum number of bytes that a call may allocate, whatever its input is. Calls of a
+// broker need far less: some ten KiB for a certificate, a hundred KiB for an RSA key. Base also
+// covers what other goroutines allocate meanwhile, and spans of small objects, which Go counts
+// when they are full.
 const Base = 16 << 20
 
-// PerByte is how many bytes a call may allocate for each byte of its input. It is about eight
-// times as many as one of the worst known inputs needs, a subject of very many short
-// components.
+// PerByte is the maximum number of bytes that a call may allocate for each byte of its input. It
+// is about eight times as many as one of the worst known inputs needs, a subject of very many
+// short components.
 const PerByte = 1 << 10
 
 // Allocated returns how many bytes of the heap this process has allocated since its start. It

@@ -37,7 +37,7 @@ func (k Kind) Open(at int, name, path string) (*Dir, error) {
 	return dir, nil
 }
 
-// noDirectory returns the error for what is in the place of a directory.
+// noDirectory returns the error for a path that is not a directory.
 func (k Kind) noDirectory(at int, name, path string) error {
 	var found unix.Stat_t
 	if err := unix.Fstatat(at, name, &found, unix.AT_SYMLINK_NOFOLLOW); err == nil && found.Mode&unix.S_IFMT == unix.S_IFLNK {

@@ -14,7 +14,7 @@ import (
 type Kind struct {
 	// Name is the name of the directory, such as "socket directory".
 	Name string
-	// Content is what another owner could replace, such as "sockets".
+	// Content names the files that another owner could replace, such as "sockets".
 	Content string
 }
 
@@ -23,8 +23,8 @@ type Kind struct {
 type Dir struct {
 	*os.File
 	Path string
-	// Own is whether the directory belongs to the broker's user. Otherwise it belongs to
-	// root, such as the root of a mounted volume, and the broker does not change it.
+	// Own reports whether the directory belongs to the broker's user. Otherwise the directory
+	// belongs to root, as the root of a mounted volume does, and the broker does not change it.
 	Own bool
 }
 

@@ -4,10 +4,11 @@ package quoted
 
 import "strings"
 
-// part is how many bytes in a row count as a quotation.
+// part is the number of consecutive bytes that count as a quotation.
 const part = 12
 
-// Any reports whether text has a part of 12 bytes of one of the secrets, or the whole of a shorter one.
+// Any reports whether text contains 12 consecutive bytes of one of the secrets, or the whole of a
+// shorter secret.
 func Any(text string, secrets ...string) bool {
 	for _, secret := range secrets {
 		switch {

@@ -27,7 +27,7 @@ const (
 	MaxSize = 16 << 10
 )
 
-// Errors of contexts. Both can be told to the caller, because they depend on no secret.
+// Errors of contexts. Neither depends on a secret, so the caller may see both.
 var (
 	// ErrContext means that a blob was made with another context.
 	ErrContext = errors.New("the wrapped key belongs to another context")
@@ -47,14 +47,13 @@ type Header struct {
 	// KeyVersion is the version of the wrapping key: 0 to MaxKeyVersionSize bytes. It is
 	// empty if the provider has no versions.
 	KeyVersion string
-	// ContextHash is what [HashContext] returned. It is empty if there is no context, and
-	// has to be empty if the algorithm cannot bind a context.
+	// ContextHash is the hash that [HashContext] returned. It is empty if there is no context,
+	// and has to be empty if the algorithm cannot bind a context.
 	ContextHash []byte
 }
 
-// HashContext returns the hash of a context. An empty context is no context, and has no hash.
-// The hash is SHA-256 and not secret: whoever has a blob can try contexts that are easy to
-// guess.
+// HashContext returns the hash of a context. An empty context has no hash. The hash is SHA-256
+// and not secret: anybody who has a blob can try contexts that are easy to guess.
 func HashContext(context []byte) []byte {
 	if len(context) == 0 {
 		return nil
@@ -139,7 +138,7 @@ func Encode(h Header, wrapped []byte) ([]byte, error) {
 }
 
 // Parse returns the header and the wrapped key of a blob. The wrapped key is a part of data. An
-// error is the end of a sentence that begins with the name of what was parsed.
+// error continues a sentence that begins with the name of the parsed value.
 func Parse(data []byte) (h Header, wrapped []byte, err error) {
 	if len(data) > MaxSize {
 		return Header{}, nil, fmt.Errorf("has %d bytes, expected at most %d", len(data), MaxSize)

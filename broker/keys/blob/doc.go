@@ -8,6 +8,7 @@
 // blobs are the same wrapped key if their bytes are equal. The package does no cryptography
 // except for the hash of the context.
 //
-// A header that was parsed is not authenticated yet: whoever stores a blob may have changed it.
-// [Header.Additional] binds header and wrapped key together, as far as the algorithm can.
+// A header that was parsed is not authenticated yet, so it may have been changed where the blob
+// is stored. [Header.Additional] binds header and wrapped key together, if the algorithm can do
+// that.
 package blob

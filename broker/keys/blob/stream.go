@@ -12,7 +12,8 @@ import (
 // layout.
 const streamMagic = "CBS\x01"
 
-// StreamPrefixSize is the size in bytes of what is before the wrapped key of an encrypted stream.
+// StreamPrefixSize is the size in bytes of the part of an encrypted stream before the wrapped
+// key.
 const StreamPrefixSize = len(streamMagic) + 2
 
 // AppendStreamHeader appends the header of an encrypted stream, which has the wrapped key of its
@@ -31,8 +32,8 @@ func IsStream(data []byte) bool {
 }
 
 // StreamKeySize returns the size of the wrapped key of an encrypted stream, from the first
-// StreamPrefixSize bytes of the stream. An error is the end of a sentence that begins with the
-// name of what was parsed.
+// StreamPrefixSize bytes of the stream. An error continues a sentence that begins with the name
+// of the parsed value.
 func StreamKeySize(prefix []byte) (int, error) {
 	if !IsStream(prefix) {
 		return 0, errors.New("is not an encrypted stream of a broker")

@@ -19,7 +19,8 @@ import (
 const (
 	// KeepTime is how long a data key is kept.
 	KeepTime = time.Minute
-	// MaxKeys is how many data keys are kept. Then a new one replaces the oldest.
+	// MaxKeys is the maximum number of data keys that are kept. Then a new one replaces the
+	// oldest.
 	MaxKeys = 1024
 	// MaxKeySize is the size in bytes of the largest data key that is kept.
 	MaxKeySize = 64
@@ -28,11 +29,11 @@ const (
 	maxUnwrap = time.Minute
 )
 
-// ID identifies a wrapped key together with who may have it unwrapped.
+// ID identifies a wrapped key and the caller who may have it unwrapped.
 type ID [sha256.Size]byte
 
-// NewID returns the id of everything that the data key depends on: who calls, the profile and its
-// version, and the whole wrapped key with its context.
+// NewID returns an id made of everything that the data key depends on: the caller, the profile
+// and its version, and the whole wrapped key with its context.
 func NewID(parts ...[]byte) ID {
 	h := sha256.New()
 	for _, part := range parts {
@@ -44,7 +45,7 @@ func NewID(parts ...[]byte) ID {
 	return ID(h.Sum(nil))
 }
 
-// Unwrap has a wrapped key unwrapped. Nobody else refers to the data key that it returns.
+// Unwrap asks a key manager to unwrap a wrapped key. The cache owns the data key that it returns.
 type Unwrap func(ctx context.Context) (dataKey []byte, err error)
 
 // Cache keeps data keys. It is safe for concurrent use.
@@ -57,7 +58,7 @@ type Cache struct {
 	hits, misses, coalesced atomic.Uint64
 
 	mu sync.Mutex
-	// memory is taken for the first data key.
+	// memory is allocated for the first data key.
 	memory  locked.Memory
 	entries map[ID]entry
 	running map[ID]*run
@@ -71,8 +72,8 @@ type entry struct {
 	until      time.Time
 }
 
-// New returns an empty cache. It takes memory when it keeps its first key, and then calls unlocked
-// if that memory may be swapped or be in a core dump.
+// New returns an empty cache. It allocates memory for its first key, and calls unlocked if that
+// memory may be swapped or be in a core dump.
 func New(unlocked func(error)) *Cache {
 	ctx, stop := context.WithCancel(context.Background())
 	return &Cache{ctx: ctx, stop: stop, unlocked: unlocked, entries: map[ID]entry{}, running: map[ID]*run{}}
@@ -121,7 +122,7 @@ type run struct {
 	err     error
 }
 
-// start begins an unwrap. Whoever calls start has locked c.mu.
+// start begins an unwrap. The caller has locked c.mu.
 func (c *Cache) start(id ID, unwrap Unwrap) *run {
 	ctx, cancel := context.WithTimeout(c.ctx, maxUnwrap)
 	r := &run{cancel: cancel, done: make(chan struct{})}
@@ -150,7 +151,7 @@ func (c *Cache) start(id ID, unwrap Unwrap) *run {
 	return r
 }
 
-// leave ends the wait for an unwrap. Whoever calls leave has locked c.mu.
+// leave ends the wait for an unwrap. The caller has locked c.mu.
 func (c *Cache) leave(id ID, r *run) {
 	if r.waiting--; r.waiting > 0 {
 		return
@@ -162,7 +163,7 @@ func (c *Cache) leave(id ID, r *run) {
 	}
 }
 
-// keep keeps a data key, if there is memory for it. Whoever calls keep has locked c.mu.
+// keep stores a data key, if there is memory for it. The caller has locked c.mu.
 func (c *Cache) keep(id ID, dataKey []byte) {
 	if len(dataKey) > MaxKeySize {
 		return
@@ -194,7 +195,7 @@ func (c *Cache) keep(id ID, dataKey []byte) {
 	}
 }
 
-// drop overwrites a data key. Whoever calls drop has locked c.mu.
+// drop overwrites a data key. The caller has locked c.mu.
 func (c *Cache) drop(id ID) {
 	if e, kept := c.entries[id]; kept {
 		c.memory.Free(e.slot)
@@ -235,8 +236,8 @@ func (c *Cache) Forget() {
 	}
 }
 
-// Close overwrites all data keys, cancels unwraps, and gives the memory back. The cache keeps
-// nothing any more.
+// Close overwrites all data keys, cancels unwraps, and releases the memory. The cache stores
+// nothing afterwards.
 func (c *Cache) Close() {
 	c.stop()
 	c.Forget()
@@ -245,7 +246,7 @@ func (c *Cache) Close() {
 	c.memory.Close()
 }
 
-// Stats says what the cache did since it was made, and how many data keys it has.
+// Stats has the counters of the cache since it was made, and the number of its data keys.
 type Stats struct {
 	// Coalesced are calls that waited for the unwrap of another call. They are neither hits nor
 	// misses.
@@ -253,7 +254,7 @@ type Stats struct {
 	Entries                 int
 }
 
-// Stats returns what the cache did.
+// Stats returns the counters of the cache.
 func (c *Cache) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()

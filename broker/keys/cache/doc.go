@@ -3,7 +3,7 @@
 // Package cache keeps data keys that a key manager has unwrapped, for at most a minute, and has
 // identical wrapped keys unwrapped once.
 //
-// Whoever uses the cache authorises the caller before each look. The keys are in locked memory
-// that core dumps do not have, where the system allows that. They are overwritten when their time
-// is over, when there is no room, and when they are forgotten.
+// The user of the cache authorises the caller before each lookup. The keys are in locked memory,
+// which is not part of core dumps where the system allows that. A key is overwritten when it
+// expires, when the cache needs its room, and when it is forgotten.
 package cache

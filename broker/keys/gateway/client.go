@@ -39,20 +39,21 @@ type Options struct {
 }
 
 const (
-	// keep is how long the broker uses what it knows of a key without asking again.
+	// keep is how long the broker uses the properties of a key without asking again.
 	keep = time.Minute
 	// requestTime bounds a request and its retries. It is longer than it takes to find out that a
 	// gateway is silent, and to connect to another one.
 	requestTime = 10 * time.Second
 	connectTime = 3 * time.Second
 	// maxConnectDelay is the longest time between two tries to connect. With 10,000 brokers there
-	// are 5,000 tries a second while no gateway runs, and as many handshakes once one does.
+	// are 5,000 tries a second while no gateway runs, and as many handshakes once a gateway runs
+	// again.
 	maxConnectDelay = 2 * time.Second
 	// silenceAfter and silenceLimit are the times of silence: 5 seconds in all, as long as TCP
 	// waits for a machine that is gone.
 	silenceAfter = 2 * time.Second
 	silenceLimit = 3 * time.Second
-	// maxRequests is how many requests there are at one time. The question whether the gateway
+	// maxRequests is the maximum number of requests at one time. The question whether the gateway
 	// answers needs one more.
 	maxRequests = MaxCallsOfConnection - 1
 )
@@ -88,8 +89,8 @@ func New(options Options) (*Client, error) {
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: maxConnectDelay},
 			MinConnectTimeout: connectTime,
 		}),
-		// A gateway whose machine is gone does not close its connections. The timeout is also the one
-		// of TCP for data that the machine does not confirm.
+		// A gateway whose machine is gone does not close its connections. The timeout is also
+		// TCP's timeout for data that the machine does not confirm.
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}),
 		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(Codec{}), grpc.MaxCallRecvMsgSize(MaxMessageSize), grpc.MaxCallSendMsgSize(MaxMessageSize)),
 		grpc.WithReadBufferSize(4<<10), grpc.WithWriteBufferSize(4<<10),
@@ -112,7 +113,7 @@ func (c *Client) Close() {
 // KeyNow implements keys.Prompt.
 func (c *Client) KeyNow(name keys.Name) (*keys.Key, error) { return c.described.KeyNow(name) }
 
-// Key implements keys.Provider. The operations of the key are those that its use needs.
+// Key implements keys.Provider. The key has only the operations that its use needs.
 func (c *Client) Key(ctx context.Context, name keys.Name) (*keys.Key, error) {
 	return c.described.Key(ctx, name)
 }
@@ -179,7 +180,7 @@ func (c *Client) keyOf(asked *gatewayv1.KeyUse, d *gatewayv1.DescribeKeyResponse
 // maxRSABits is the largest RSA key of a key manager.
 const maxRSABits = 16384
 
-// turn makes a request when fewer than maxRequests are made.
+// turn makes a request once fewer than maxRequests are running.
 func turn[Request, Response any](ctx context.Context, c *Client, method func(context.Context, Request, ...grpc.CallOption) (Response, error), request Request) (response Response, err error) {
 	select {
 	case c.requests <- struct{}{}:

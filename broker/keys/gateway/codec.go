@@ -13,8 +13,8 @@ import (
 	gatewayv1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/gateway/v1"
 )
 
-// Codec is gRPC's codec for protobuf, for both ends of the protocol. It overwrites the encoded
-// messages when they are of no use any more, because data keys and plaintexts are in them.
+// Codec is gRPC's codec for protobuf, for both ends of the protocol. It overwrites encoded
+// messages after use, because they contain data keys and plaintexts.
 type Codec struct{}
 
 var _ encoding.CodecV2 = Codec{}
@@ -45,8 +45,8 @@ func (Codec) Marshal(v any) (mem.BufferSlice, error) {
 	return mem.BufferSlice{mem.NewBuffer(buffer, cleared)}, nil
 }
 
-// Unmarshal implements encoding.CodecV2. The message has copies of what it needs, and gRPC has no
-// use for data afterwards.
+// Unmarshal implements encoding.CodecV2. The message has copies of what it needs, and gRPC does
+// not use data afterwards.
 func (Codec) Unmarshal(data mem.BufferSlice, v any) error {
 	message, ok := v.(proto.Message)
 	if !ok {
@@ -64,10 +64,11 @@ func (Codec) Unmarshal(data mem.BufferSlice, v any) error {
 // cleared is the pool of buffers for messages.
 var cleared = clearedBuffers{mem.DefaultBufferPool()}
 
-// clearedBuffers overwrites the buffers of a pool before others get them.
+// clearedBuffers overwrites the buffers of a pool before they are used again.
 type clearedBuffers struct{ mem.BufferPool }
 
-// leastBuffer is the least size in bytes of a buffer. gRPC does not give back buffers of half this size.
+// leastBuffer is the least size in bytes of a buffer. gRPC does not return smaller buffers than
+// half this size to the pool.
 const leastBuffer = 2 << 10
 
 // Get implements mem.BufferPool.

@@ -28,8 +28,8 @@ const (
 	MaxTokenSize = 16 << 10
 )
 
-// MaxCallsOfConnection is how many calls a connection may have at one time. Further ones wait at
-// the client.
+// MaxCallsOfConnection is the maximum number of calls that a connection may have at one time.
+// Further ones wait at the client.
 const MaxCallsOfConnection = 64
 
 // Header and scheme of the token.

@@ -14,14 +14,14 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// silence ends the connection to a gateway that accepts data and answers nothing, such as one
-// whose process is stopped or whose node hangs. gRPC then repeats what has no answer over a new
-// connection. The keepalive of gRPC does the same, but not before 15 seconds.
+// silence ends the connection to a gateway that accepts data and answers nothing, for example
+// because its process is stopped or its node hangs. gRPC then repeats the unanswered requests
+// over a new connection. The keepalive of gRPC does the same, but not before 15 seconds.
 //
 // A gateway that waits for a key manager is not silent. So the broker asks a question that every
 // gateway answers at once, and only when a request has waited for a while.
 type silence struct {
-	// after is how long a request waits before the question, and between two of them. limit is
+	// after is how long a request waits before a question, and between two questions. limit is
 	// how long the answer may take.
 	after, limit time.Duration
 	health       healthpb.HealthClient
@@ -31,7 +31,7 @@ type silence struct {
 	asking sync.Mutex
 }
 
-// watch looks after the connection until the request whose context is waiting has ended.
+// watch watches the connection until the context of the waiting request ends.
 func (s *silence) watch(waiting context.Context) (stop func() bool) {
 	return time.AfterFunc(s.after, func() {
 		for waiting.Err() == nil {
@@ -45,7 +45,7 @@ func (s *silence) watch(waiting context.Context) (stop func() bool) {
 }
 
 // ask ends the connection if the gateway does not answer in time. It does nothing while another
-// request asks. Every answer counts, also that the gateway does not have the method.
+// request asks. Every answer counts, even the answer that the gateway does not have the method.
 func (s *silence) ask() {
 	if !s.asking.TryLock() {
 		return
@@ -61,17 +61,17 @@ func (s *silence) ask() {
 	if ctx.Err() == nil || status.Code(err) != codes.DeadlineExceeded {
 		return
 	}
-	// If the connection is another one meanwhile, the question may have waited for it.
+	// If the connection was replaced meanwhile, the question may have waited for the new one.
 	if s.connections.open.Load() == asked {
 		s.log.silent(s.limit)
 		_ = asked.Close() // it fails only if it is closed already
 	}
 }
 
-// connections knows the connection that was made last, while it is open.
+// connections has the newest connection, while it is open.
 type connections struct{ open atomic.Pointer[connection] }
 
-// connection is one to a gateway, below TLS.
+// connection is a TCP connection to a gateway, below TLS.
 type connection struct {
 	net.Conn
 	of *connections

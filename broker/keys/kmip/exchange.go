@@ -17,7 +17,8 @@ import (
 const (
 	// maxMessage is the largest reply in bytes that is read.
 	maxMessage = 1 << 20
-	// headerSize is how many bytes of a message come before its content: tag, type and length.
+	// headerSize is the number of bytes in front of the content of a message: tag, type and
+	// length.
 	headerSize = 8
 	// structure is the type of an item that has other items.
 	structure = 0x01
@@ -31,10 +32,10 @@ var (
 	errUndecoded = errors.New("decode the reply")
 )
 
-// exchange sends a message and returns the reply. It sends nothing twice. After another error than
-// errUndecoded, the connection cannot be used any more.
+// exchange sends a message once and returns the reply. After any error but errUndecoded, the
+// connection is unusable.
 //
-// The buffers of both messages may have keys, so they are cleared.
+// The buffers of both messages may contain keys, so they are cleared.
 func exchange(ctx context.Context, conn net.Conn, request *kmip.RequestMessage) (*kmip.ResponseMessage, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -93,8 +94,8 @@ func decode(message []byte) (reply *kmip.ResponseMessage, err error) {
 	return reply, nil
 }
 
-// guarded runs code of the library that interprets what a server has sent. The library may panic
-// there. The text of a panic may have parts of the reply, so it is not used.
+// guarded runs code of the library that interprets the reply of a server, and turns a panic into
+// an error. The text of the panic may quote the reply, so it is not used.
 func guarded(interpret func() error) (err error) {
 	defer func() {
 		if recover() != nil {

@@ -15,25 +15,25 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 )
 
-// maxVersions is how many objects with one Name are read. A key that was rotated more often has
-// to be cleaned up in the key manager.
+// maxVersions is the maximum number of objects with one Name that are read. A key that was
+// rotated more often has to be cleaned up in the key manager.
 const maxVersions = 64
 
 // located are the objects of an id.
 type located struct {
 	objects []*object
-	// material are the bytes of the only object, if it is a symmetric key and the server sent them
-	// with the rest. Whoever has it clears it.
+	// material has the bytes of the only object, if it is a symmetric key and the server sent
+	// them with the attributes. The owner of located clears them.
 	material []byte
 }
 
 // versionsOf returns the objects whose Name is an id: its symmetric keys, or if it has none, its
 // other objects. If there are none, it returns the object whose Unique Identifier is the id.
 //
-// known is the object that the last answer was about, or empty. As long as a key has one version,
-// a question costs one message if known is given. Else it costs one at servers that take the object
-// that Locate finds as the one that the next requests are about, and two at others. A server is
-// believed to do so until it has shown that it does not.
+// known is the object of the last answer, or empty. While a key has one version, a question with
+// known costs one message. A question without known also costs one message if the server applies
+// the next requests of the message to the object that Locate has found, and two messages
+// otherwise. The session assumes the former until a server shows the opposite.
 func (s *Session) versionsOf(ctx context.Context, id, known string) (*located, error) {
 	symmetric := locateRequest(id, attribute(kmip.AttributeNameObjectType, kmip.ObjectTypeSymmetricKey))
 	requests := []kmip.OperationPayload{symmetric, attributesRequest(known)}
@@ -102,7 +102,7 @@ func (s *Session) othersOf(ctx context.Context, id string, described map[string]
 }
 
 // describeAll returns the objects with these identifiers that have an id as their Name. It asks
-// for those that are not described yet.
+// only for objects that are not described yet.
 func (s *Session) describeAll(ctx context.Context, id string, found []string, described map[string]*object) ([]*object, error) {
 	var requests []kmip.OperationPayload
 	for _, identifier := range found {
@@ -141,10 +141,11 @@ func (s *Session) describeAll(ctx context.Context, id string, found []string, de
 // versionNamed returns the version of a key that name names, or nil if that is no AES key with the id as
 // its Name.
 //
-// If data is to be opened with a version that is not known yet, its bytes are asked for in the same
-// message. The name of a version comes with data that a caller sends, so it may be the identifier of
-// any object that the server shows the broker. The bytes of another object are cleared. A server that
-// does not take both requests together is asked for the bytes once it has said what the object is.
+// To open data with a version that is not known yet, it asks for the bytes of the version in the
+// same message. The name of a version comes with data that a caller sends, so it may be the
+// identifier of any object that the server shows the broker. The bytes of another object are
+// cleared. If a server does not take both requests together, it is asked for the bytes in a
+// second message.
 func (s *Session) versionNamed(ctx context.Context, name keys.Name, before *keys.Key) (*located, error) {
 	attributes := attributesRequest(name.Version)
 	var items []kmip.ResponseBatchItem
@@ -202,8 +203,8 @@ func (s *Session) identifiers(id string, item *kmip.ResponseBatchItem) ([]string
 	return reply.UniqueIdentifier, nil
 }
 
-// attributesRequest asks for the attributes of an object. Without an identifier, it asks for those
-// of the object that was found before in the same message.
+// attributesRequest asks for the attributes of an object. Without an identifier, it asks for the
+// attributes of the object that was found before in the same message.
 func attributesRequest(id string) *payloads.GetAttributesRequestPayload {
 	return &payloads.GetAttributesRequestPayload{UniqueIdentifier: id, AttributeName: []kmip.AttributeName{
 		kmip.AttributeNameName, kmip.AttributeNameObjectType, kmip.AttributeNameState, kmip.AttributeNameCryptographicAlgorithm,
@@ -211,7 +212,8 @@ func attributesRequest(id string) *payloads.GetAttributesRequestPayload {
 	}}
 }
 
-// objectOf returns the object that a reply describes. name is which of its names is of interest.
+// objectOf returns the object that a reply describes. name is the name of the object that the
+// caller asks for.
 func (s *Session) objectOf(name string, item *kmip.ResponseBatchItem) (*object, error) {
 	reply, err := replyOf[*payloads.GetAttributesResponsePayload](s, "Get Attributes of "+name, item)
 	if err != nil {

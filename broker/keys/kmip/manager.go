@@ -21,10 +21,10 @@ const Port = "5696"
 
 // Config says how to reach a key manager.
 type Config struct {
-	// Servers are addresses as host or host:port. All serve the same keys. New keys are made
-	// by the first one that answers.
+	// Servers are addresses as host or host:port. All serve the same keys. The first server that
+	// answers makes new keys.
 	Servers []string
-	// TLS has the client's certificate and the authorities that servers are checked with. It should keep a
+	// TLS has the client's certificate and the authorities of the servers. It should keep a TLS
 	// session for each server.
 	TLS *tlsprovider.Client
 	// Pool are the settings of the connections to each server. Endpoints and Dial are not used.
@@ -37,11 +37,11 @@ type Manager struct {
 	conns  *pool.Pool[*Session]
 
 	mu sync.Mutex
-	// servers are what is known of servers, by address.
+	// servers has the state of each server, by address.
 	servers map[string]server
 }
 
-// server is what is known of a server.
+// server is the state of a server.
 type server struct {
 	version kmip.ProtocolVersion
 	traits  *traits
@@ -126,5 +126,5 @@ func (m *Manager) dial(ctx context.Context, address string) (*Session, error) {
 	return s, nil
 }
 
-// CreateTimeout bounds how long a server may take to make a key. RSA keys take long.
+// CreateTimeout bounds how long a server may take to make a key. It is long because of RSA keys.
 const CreateTimeout = time.Minute

@@ -16,7 +16,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 )
 
-// object is what a key manager says of one of its objects.
+// object has the attributes of an object of a key manager.
 type object struct {
 	id   string
 	name string // empty if the object has none of the attributes Name that was asked for
@@ -43,12 +43,13 @@ func (o *object) isCertificate() bool { return o.kind == kmip.ObjectTypeCertific
 func (o *object) isActive() bool { return o.state == kmip.StateActive }
 
 // mayUnprotect reports whether the object may be used for data that is protected already. A
-// compromised key may be: its data has to be read once more, to be protected by another key.
+// compromised key may be used, because its data has to be read once more to protect it with
+// another key.
 func (o *object) mayUnprotect() bool {
 	return o.state == kmip.StateActive || o.state == kmip.StateDeactivated || o.state == kmip.StateCompromised
 }
 
-// since returns when the object became active, as far as the server says it.
+// since returns when the object became active, or the zero time if the server does not say it.
 func (o *object) since() time.Time {
 	if o.activated.IsZero() {
 		return o.made
@@ -119,8 +120,8 @@ func (s *Session) publicKey(ctx context.Context, id string, version *object, fou
 	return public, nil
 }
 
-// certificates returns the certificate of a key, if the key manager has one that the key links
-// to, or that has the same Name and belongs to the key.
+// certificates returns the certificate of a key: the certificate that the key links to, or a
+// certificate with the same Name that belongs to the key. It returns nil if there is none.
 func (s *Session) certificates(ctx context.Context, version *object, found []*object, public crypto.PublicKey) ([]*x509.Certificate, error) {
 	var from []string
 	if id := version.link(kmip.LinkTypeCertificateLink); id != "" {

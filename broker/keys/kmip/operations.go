@@ -104,7 +104,7 @@ func (s *Session) createPair(ctx context.Context, common ...kmip.Attribute) (pri
 	return reply.PrivateKeyUniqueIdentifier, reply.PublicKeyUniqueIdentifier, nil
 }
 
-// Get returns the bytes of a symmetric key. Whoever called clears them after use.
+// Get returns the bytes of a symmetric key. The caller clears them after use.
 func (s *Session) Get(ctx context.Context, id string) ([]byte, error) {
 	items, err := s.batch(ctx, id, getRaw(id))
 	if err != nil {
@@ -119,7 +119,7 @@ func getRaw(id string) *payloads.GetRequestPayload {
 	return &payloads.GetRequestPayload{UniqueIdentifier: id, KeyFormatType: kmip.KeyFormatTypeRaw}
 }
 
-// materialOf returns the bytes of a symmetric key from a reply. Whoever called clears them after use.
+// materialOf returns the bytes of a symmetric key from a reply. The caller clears them after use.
 func (s *Session) materialOf(id string, item *kmip.ResponseBatchItem) (material []byte, err error) {
 	reply, err := replyOf[*payloads.GetResponsePayload](s, "Get "+id, item)
 	if err != nil {
@@ -144,7 +144,7 @@ func (s *Session) materialOf(id string, item *kmip.ResponseBatchItem) (material 
 	return material, nil
 }
 
-// forget clears the bytes of an object that nobody has asked for.
+// forget clears the bytes of an object that is not needed.
 func forget(object kmip.Object) {
 	var block *kmip.KeyBlock
 	switch object := object.(type) {

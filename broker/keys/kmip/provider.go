@@ -18,12 +18,12 @@ import (
 //
 // The id of a key is its attribute Name. Several objects may have the same Name: they are the
 // versions of the key, and the name of a version is its Unique Identifier. New data is protected
-// with the active version that has been active for the shortest time. An id that is no Name may
-// be a Unique Identifier, of a key with one version.
+// with the active version that has been active for the shortest time. If no object has the id as
+// its Name, the id may be the Unique Identifier of a key with one version.
 //
 // AES keys are read from the key manager. Private keys stay there and sign there, which servers
-// can do from KMIP 1.2 on. Their public keys and certificates are objects with the same Name, or
-// those that they link to.
+// can do since KMIP 1.2. Their public keys and certificates are the objects that they link to, or
+// objects with the same Name.
 type Provider struct {
 	manager *Manager
 	recent  *recent.Keys
@@ -174,7 +174,7 @@ func (p *Provider) findIn(ctx context.Context, s *Session, name keys.Name, befor
 	return nil, fmt.Errorf("%w: %s is %s, expected an AES key, or an RSA or EC key pair", keys.ErrUnusable, name.ID, version.describe())
 }
 
-// objectsFor returns the objects that a key may be made of. An AES key whose version is named
+// objectsFor returns the objects that may belong to a key. An AES key whose version is named
 // needs no other object.
 func (s *Session) objectsFor(ctx context.Context, name keys.Name, before *keys.Key) (*located, error) {
 	if name.Version != "" {
@@ -221,8 +221,8 @@ func newest(id string, found []*object) (*object, error) {
 	return nil, fmt.Errorf("%w: %s has no version in the state Active, found the states %s", keys.ErrUnusable, id, strings.Join(all, ", "))
 }
 
-// named returns a version by its name. It has to be one of the key: the name of a version comes
-// with data that a caller sends, and only the id says what the caller may use.
+// named returns a version by its name. The version has to belong to the key, because its name
+// comes with data that a caller sends, and only the id says what the caller may use.
 func named(name keys.Name, found []*object) (*object, error) {
 	for _, o := range found {
 		if o.id != name.Version || o.isCertificate() {

@@ -24,21 +24,21 @@ type Session struct {
 	address string
 	conn    net.Conn
 	version kmip.ProtocolVersion
-	// traits are what is known of the server.
+	// traits are the properties of the server.
 	traits *traits
-	// broken says that a part of a reply was not read.
+	// broken reports whether a part of a reply was not read.
 	broken bool
 }
 
-// traits are what is known of a server, by replies of it.
+// traits are properties of a server that its replies have shown.
 type traits struct {
-	// ignoresPlaceholder says that the server does not take a request without an identifier as one
-	// about the object that the request before it in the same message has found. The standard calls
-	// that object the ID Placeholder (KMIP 1.4, section 4).
+	// ignoresPlaceholder says that the server does not support the ID Placeholder (KMIP 1.4,
+	// section 4): a request without an identifier is about the object that the request before it
+	// in the same message has found.
 	ignoresPlaceholder atomic.Bool
 }
 
-// versions are the protocol versions that are spoken, the newest first.
+// versions are the supported protocol versions, the newest first.
 var versions = []kmip.ProtocolVersion{kmip.V1_4, kmip.V1_3, kmip.V1_2, kmip.V1_1, kmip.V1_0}
 
 // Dial connects to a server. It asks for the protocol version unless version is given. An
@@ -64,7 +64,7 @@ func Dial(ctx context.Context, address string, client *tlsprovider.Client, versi
 
 // negotiate returns the newest version that both sides speak.
 func (s *Session) negotiate(ctx context.Context) (kmip.ProtocolVersion, error) {
-	// KMIP 1.0 does not have this request, so it is one of 1.1.
+	// KMIP 1.0 does not have this request, so it has version 1.1.
 	request := kmip.NewRequestMessage(kmip.V1_1, &payloads.DiscoverVersionsRequestPayload{ProtocolVersion: versions})
 	message, err := exchange(ctx, s.conn, &request)
 	if err != nil {
@@ -89,7 +89,7 @@ func (s *Session) negotiate(ctx context.Context) (kmip.ProtocolVersion, error) {
 	return kmip.ProtocolVersion{}, errors.New("found no common version, expected one of KMIP 1.0 to 1.4")
 }
 
-// unreachable returns the error of a server that could not be connected to.
+// unreachable returns the error for a server to which no connection could be made.
 func (s *Session) unreachable(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -148,9 +148,9 @@ func call[Reply kmip.OperationPayload](ctx context.Context, s *Session, id strin
 	return replyOf[Reply](s, nameOf(request, id), &items[0])
 }
 
-// batch makes requests in one message and returns as many results. The server handles them in
-// order, those after a failed one as well. A server that does not take them together gets them
-// one after the other.
+// batch makes requests in one message and returns as many results. The server handles the
+// requests in order, and continues after a failed one. If a server does not accept several
+// requests in a message, batch sends them one after the other.
 func (s *Session) batch(ctx context.Context, id string, requests ...kmip.OperationPayload) ([]kmip.ResponseBatchItem, error) {
 	items, err := s.together(ctx, id, requests...)
 	switch {
@@ -170,8 +170,8 @@ func (s *Session) batch(ctx context.Context, id string, requests ...kmip.Operati
 	return results, nil
 }
 
-// together is batch for requests that may not be made one after the other. It returns nothing if
-// the server does not take them in one message.
+// together is batch for requests that must be in one message. It returns nothing if the server
+// does not accept several requests in a message.
 func (s *Session) together(ctx context.Context, id string, requests ...kmip.OperationPayload) ([]kmip.ResponseBatchItem, error) {
 	message := kmip.NewRequestMessage(s.version, requests...)
 	if len(requests) > 1 {
@@ -191,7 +191,7 @@ func (s *Session) together(ctx context.Context, id string, requests ...kmip.Oper
 	return reply.BatchItem, nil
 }
 
-// replyOf returns the reply to a request, or the error that it was refused with.
+// replyOf returns the reply to a request, or the error with which the server refused it.
 func replyOf[Reply kmip.OperationPayload](s *Session, name string, item *kmip.ResponseBatchItem) (reply Reply, err error) {
 	if item.ResultStatus != kmip.ResultStatusSuccess {
 		return reply, refused(name, s.address, item)
@@ -212,14 +212,14 @@ func nameOf(request kmip.OperationPayload, id string) string {
 	return name
 }
 
-// Reasons of KMIP 2.0 (Result Reason Enumeration). Servers that know it give them in older versions
-// as well.
+// Reasons of KMIP 2.0 (Result Reason Enumeration). Some servers use these reasons in older
+// versions as well.
 const (
 	reasonObjectDestroyed kmip.ResultReason = 0x36
 	reasonObjectNotFound  kmip.ResultReason = 0x37
 )
 
-// maxReason is how many bytes of the message of a server an error has.
+// maxReason is the maximum size in bytes of a server's message in an error.
 const maxReason = 200
 
 // refused returns the error of a request that the server refused.

@@ -25,8 +25,8 @@ type signer struct {
 
 var _ keys.RemoteMessageSigner = (*signer)(nil)
 
-// algorithms are the names that KMIP has for a digest, alone and as a part of a signature. A name that
-// KMIP does not have is 0, and is not sent.
+// algorithms are KMIP's names for a digest, alone and as a part of a signature. A name that KMIP
+// does not have is 0, and is not sent.
 type algorithms struct {
 	hash       kmip.HashingAlgorithm
 	rsa, ecdsa kmip.DigitalSignatureAlgorithm
@@ -42,8 +42,9 @@ var hashes = map[crypto.Hash]algorithms{
 	crypto.SHA3_512:   {hash: kmip.HashingAlgorithmSHA_3_512, rsa: kmip.DigitalSignatureAlgorithmSHA3_512WithRSAEncryption},
 }
 
-// parameters returns how a key signs. They name the digest and the algorithm of the key, and the
-// algorithm of the signature, because some servers look only at one or at the other.
+// parameters returns the cryptographic parameters of a signature. They name the digest, the
+// algorithm of the key and the algorithm of the signature, because some servers read only one of
+// them.
 func (s *signer) parameters(opts crypto.SignerOpts) (*kmip.CryptographicParameters, error) {
 	hash, known := hashes[opts.HashFunc()]
 	if !known {
@@ -55,7 +56,7 @@ func (s *signer) parameters(opts crypto.SignerOpts) (*kmip.CryptographicParamete
 		p.CryptographicAlgorithm, p.PaddingMethod, p.DigitalSignatureAlgorithm = kmip.CryptographicAlgorithmRSA, kmip.PaddingMethodPKCS1V1_5, hash.rsa
 		if pss, ok := opts.(*rsa.PSSOptions); ok {
 			p.PaddingMethod, p.DigitalSignatureAlgorithm = kmip.PaddingMethodPSS, kmip.DigitalSignatureAlgorithmRSASSA_PSS
-			// Without a name, the mask generator has SHA-1 (KMIP 1.4, section 2.1.8).
+			// Without a name, the mask generator uses SHA-1 (KMIP 1.4, section 2.1.8).
 			p.MaskGenerator, p.MaskGeneratorHashingAlgorithm = kmip.MaskGeneratorMGF1, hash.hash
 			length := int32(opts.HashFunc().Size()) //nolint:gosec // the size of a digest
 			if pss.SaltLength > 0 {
@@ -93,7 +94,7 @@ func (s *signer) SignMessage(ctx context.Context, message []byte, opts crypto.Si
 	})
 }
 
-// sign makes a signature. complete gives the request what is to be signed.
+// sign makes a signature. complete adds the message or the digest to the request.
 func (s *signer) sign(ctx context.Context, opts crypto.SignerOpts, complete func(*Session, *payloads.SignRequestPayload) error) (signature []byte, err error) {
 	parameters, err := s.parameters(opts)
 	if err != nil {

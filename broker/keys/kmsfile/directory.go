@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// lookInterval is for how long a file is used without a look whether it has changed.
+	// lookInterval is the shortest time between two checks whether a file has changed.
 	lookInterval = time.Second
 	// maxFile is the largest size in bytes of a file.
 	maxFile = 64 << 10
@@ -33,13 +33,13 @@ type Directory struct {
 	closing sync.WaitGroup
 }
 
-// source is what profiles say of a key manager.
+// source identifies a key manager as profiles name it.
 type source struct {
 	file   string
 	cached bool
 }
 
-// manager is the key manager of a file, or why there is none.
+// manager is the key manager of a file, or the reason why there is none.
 type manager struct {
 	providers.Provider
 	err    error
@@ -53,11 +53,12 @@ func New(dir string) *Directory {
 }
 
 // Provider returns the key manager of a file. file is a name without directories. If cached is
-// true, keys are used for [providers.MaxCacheTime] without asking again, else every call asks.
+// true, keys are used for [providers.MaxCacheTime] without asking again. Otherwise every call
+// asks.
 //
-// Provider reads the file when it is called and a second has passed. If the file has changed, so
-// does the key manager. If the file cannot be used, there is no key manager. The error wraps
-// [keys.ErrUnusable] and has no part of a token.
+// Provider reads the file again if a second has passed since it was read. If the file has
+// changed, Provider returns another key manager. If the file cannot be used, there is no key
+// manager. The error wraps [keys.ErrUnusable] and has no part of a token.
 func (d *Directory) Provider(file string, cached bool) (keys.Provider, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -10,11 +10,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// settings are what a file says.
+// settings are the content of a file.
 type settings struct{ address, token, mount string }
 
-// parse reads a file. Its error continues a sentence that begins with the file. It quotes
-// nothing of the file, which has a token.
+// parse reads a file. Its error continues a sentence that begins with the file. It quotes no part
+// of the file, because the file contains a token.
 func parse(text []byte) (settings, error) {
 	var fields map[string]string
 	if err := yaml.Unmarshal(text, &fields); err != nil {

@@ -7,11 +7,11 @@ import (
 	"strconv"
 )
 
-// body is a JSON object of a request. It is not made by encoding/json, which keeps its buffers,
-// so that whoever made it can clear the only copy.
+// body is a JSON object of a request. encoding/json keeps its buffers, so body is made without
+// it, and its owner can clear the only copy.
 type body []byte
 
-// newBody returns an empty object with room for secrets of so many bytes.
+// newBody returns an empty object with room for secrets of this many bytes.
 func newBody(secrets int) body {
 	const others = 512
 	return append(make(body, 0, base64.StdEncoding.EncodedLen(secrets)+others), '{')
@@ -61,7 +61,7 @@ func (b *body) flag(name string) {
 	*b = append(*b, "true"...)
 }
 
-// end returns the complete object.
+// end closes the object and returns it.
 func (b *body) end() []byte {
 	*b = append(*b, '}')
 	return *b

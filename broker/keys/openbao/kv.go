@@ -28,8 +28,8 @@ type KV struct {
 	*manager
 
 	mu sync.Mutex
-	// seen are digests of the secrets that keys were made of. A key whose secret has not
-	// changed stays the same key, so that the count of its random nonces goes on.
+	// seen are digests of the secrets of the keys. A key whose secret has not changed stays the
+	// same key, so that its count of random nonces continues.
 	seen map[keys.Name][sha256.Size]byte
 }
 
@@ -81,7 +81,7 @@ func (kv *KV) find(ctx context.Context, name keys.Name, before *keys.Key) (*keys
 	return key.WithVersion(strconv.Itoa(found.Data.Metadata.Version)), nil
 }
 
-// unchanged reports whether a secret is as it was, and remembers it.
+// unchanged reports whether a secret has not changed since the last call, and remembers it.
 func (kv *KV) unchanged(name keys.Name, digest [sha256.Size]byte) bool {
 	kv.mu.Lock()
 	defer kv.mu.Unlock()

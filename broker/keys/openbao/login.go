@@ -18,15 +18,15 @@ import (
 // serviceAccountToken is the file with the token of a pod's service account.
 var serviceAccountToken = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 
-// login gives requests their token: a fixed one, or one that the server gives for the token of
-// the pod's service account.
+// login provides the token of requests: a fixed token, or a token that the server issues for the
+// token of the pod's service account.
 type login struct {
 	fixed string
 	// role and path are of the Kubernetes method. path is the file with the token of the
 	// service account, which the kubelet renews.
 	role, path string
 
-	// lock is held by whoever logs in. It guards the fields below.
+	// lock guards the fields below. A goroutine holds it while it logs in.
 	lock    chan struct{}
 	current string
 	// until is when the broker logs in again: after two thirds of the time that the token is
@@ -47,7 +47,7 @@ func newLogin(token []byte, role string) (*login, error) {
 	return &login{fixed: fixed, role: role, path: serviceAccountToken, lock: make(chan struct{}, 1)}, nil
 }
 
-// token returns the token of requests. fresh is whether the server has just given it.
+// token returns the token of requests. fresh reports whether the server has just issued it.
 func (l *login) token(ctx context.Context, s *session) (token string, fresh bool, err error) {
 	if l.role == "" {
 		return l.fixed, true, nil
@@ -88,8 +88,8 @@ func (l *login) token(ctx context.Context, s *session) (token string, fresh bool
 	return l.current, true, nil
 }
 
-// drop forgets a token that the server does not accept any more. It reports whether another
-// one can be had.
+// drop forgets a token that the server does not accept any more. It reports whether login can get
+// another token.
 func (l *login) drop(token string) bool {
 	l.lock <- struct{}{}
 	defer func() { <-l.lock }()

@@ -18,7 +18,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/tlsprovider"
 )
 
-// manager is what both engines have.
+// manager has the fields and methods that both engines share.
 type manager struct {
 	tls              *tlsprovider.Client
 	login            *login
@@ -154,7 +154,7 @@ func (m *manager) Close() {
 	m.conns.Close()
 }
 
-// call makes a request that may be made on any endpoint.
+// call makes a request to any endpoint.
 func (m *manager) call(ctx context.Context, kind pool.Kind, method, path string, body []byte, reply any) error {
 	return m.conns.Do(ctx, kind, func(ctx context.Context, s *session) error {
 		return s.call(ctx, method, path, body, reply)

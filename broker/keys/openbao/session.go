@@ -20,11 +20,11 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/tlsprovider"
 )
 
-// maxReply is the size of the largest reply in bytes that is read. Servers take requests of
-// 32 MiB, so that no reply is much larger.
+// maxReply is the size in bytes of the largest reply that is read. Servers take requests of at
+// most 32 MiB, so no reply is much larger.
 const maxReply = 33 << 20
 
-// errRefused means that the server does not accept what a request says (status 400).
+// errRefused means that the server does not accept the content of a request (status 400).
 var errRefused = fmt.Errorf("%w: the server refuses the request", keys.ErrUnusable)
 
 // session is a connection to a server. One request uses it at a time.
@@ -67,15 +67,16 @@ func (m *manager) dial(ctx context.Context, endpoint string) (*session, error) {
 	return s, nil
 }
 
-// connection is what net/http writes to. It copies the body of a request by a buffer that it
-// clears, where net/http would take one that nobody clears.
+// connection is the connection that net/http writes to. It copies the body of a request through a
+// buffer that it clears, because net/http would use a buffer that nobody clears.
 type connection struct{ net.Conn }
 
 // ReadFrom implements io.ReaderFrom.
 func (c *connection) ReadFrom(body io.Reader) (int64, error) {
 	buffer := make([]byte, 4<<10)
 	defer clear(buffer)
-	// Neither end may have a way of its own to copy.
+	// Hide ReadFrom and WriteTo of both ends, which io.CopyBuffer would use instead of the
+	// buffer.
 	return io.CopyBuffer(struct{ io.Writer }{c.Conn}, struct{ io.Reader }{body}, buffer)
 }
 
@@ -112,7 +113,7 @@ func (s *session) health(ctx context.Context) (version string, err error) {
 	return reply.Version, err
 }
 
-// maxVersion is how much of the version of a server is kept, in bytes.
+// maxVersion is the maximum size in bytes of a server's version.
 const maxVersion = 32
 
 // shortVersion returns the beginning of a version, in printable ASCII.
@@ -128,8 +129,8 @@ func shortVersion(text string) string {
 // ServerVersion implements pool.Versioned.
 func (s *session) ServerVersion() string { return s.version }
 
-// call makes a request as the broker. path has no escapes that it needs not. If body is not
-// nil, it is JSON; call makes a copy and clears it.
+// call makes a request as the broker. path has only necessary escapes. If body is not nil, it is
+// JSON. call makes a copy of body, and clears the copy.
 func (s *session) call(ctx context.Context, method, path string, body []byte, reply any) error {
 	token, fresh, err := s.manager.login.token(ctx, s)
 	if err != nil {
@@ -191,8 +192,8 @@ func (s *session) unavailable(ctx context.Context, what string, err error) error
 	return fmt.Errorf("%w: %s at %s: %w", keys.ErrUnavailable, what, s.endpoint, err)
 }
 
-// refused returns the error of a reply that is not a success. What the reply says is left out if it quotes
-// what was sent.
+// refused returns the error of a reply that is not a success. The text of the reply is left out
+// if it quotes the request.
 func (s *session) refused(what string, status int, data []byte, sent ...string) error {
 	var kind error
 	switch status {
@@ -207,8 +208,8 @@ func (s *session) refused(what string, status int, data []byte, sent ...string) 
 	case http.StatusRequestEntityTooLarge:
 		kind = keys.ErrUnusable
 	default:
-		// 5xx is a server that is sealed, not ready or broken; 412 one that lags behind
-		// another; 3xx a standby that does not forward requests.
+		// 5xx means that the server is sealed, not ready or broken. 412 means that it lags behind
+		// another server. 3xx means that it is a standby that does not forward requests.
 		kind = keys.ErrUnavailable
 	}
 	var reply struct {

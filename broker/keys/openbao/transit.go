@@ -22,13 +22,13 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/pool"
 )
 
-// Transit is the provider of the keys of a Transit engine. They never leave the server. A
-// version of a key is a version of Transit, in decimal digits.
+// Transit is the provider of the keys of a Transit engine. The keys never leave the server. The
+// version of a key is its version in Transit, in decimal digits.
 type Transit struct{ *manager }
 
 var _ keys.Creator = (*Transit)(nil)
 
-// reading is what the server says about a key.
+// reading is the server's description of a key.
 type reading struct {
 	Data struct {
 		Type    string `json:"type"`
@@ -103,7 +103,7 @@ func (t *Transit) find(ctx context.Context, name keys.Name, _ *keys.Key) (*keys.
 	if err != nil {
 		return nil, fmt.Errorf("%w: the key %s of Transit %w", keys.ErrUnusable, name.ID, err)
 	}
-	// Transit takes no certificate of an authority.
+	// Transit stores no certificate of an authority for a key, so the credentials may have it.
 	if given := t.certificates.Of(name.ID); given != nil {
 		chain = given
 	}
@@ -131,7 +131,7 @@ func (a *asymmetric) parse() (crypto.PublicKey, []*x509.Certificate, error) {
 	return public, chain, err
 }
 
-// maxOlder is how many versions before the newest one are tried to decrypt data that does not
+// maxOlder is the maximum number of older versions that are tried to decrypt data that does not
 // say which version it was encrypted with.
 const maxOlder = 31
 
@@ -190,15 +190,15 @@ type transitKey struct {
 	version int
 }
 
-// post makes a request about the key, which changes nothing, and clears its body.
+// post makes a request about the key that changes nothing, and clears its body.
 func (k *transitKey) post(ctx context.Context, operation, suffix string, b body, reply any) error {
 	content := b.end()
 	defer clear(content)
 	return k.transit.call(ctx, pool.Repeatable, http.MethodPost, k.transit.mount+"/"+operation+"/"+k.id+suffix, content, reply)
 }
 
-// decode returns the bytes of a ciphertext or signature, which has to be of the version of the
-// key.
+// decode returns the bytes of a ciphertext or signature. It refuses those of another version of
+// the key.
 func (k *transitKey) decode(text string) ([]byte, error) {
 	encoded, ok := strings.CutPrefix(text, "vault:v"+strconv.Itoa(k.version)+":")
 	if !ok {

@@ -13,7 +13,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 )
 
-// encrypt returns what Transit makes of a plaintext: for AES the nonce, the ciphertext and the
+// encrypt has Transit encrypt a plaintext. For AES it returns the nonce, the ciphertext and the
 // tag, one after the other.
 func (k *transitKey) encrypt(ctx context.Context, plaintext, additional []byte) ([]byte, error) {
 	b := newBody(len(plaintext) + len(additional))
@@ -33,7 +33,7 @@ func (k *transitKey) encrypt(ctx context.Context, plaintext, additional []byte) 
 	return k.decode(reply.Data.Ciphertext)
 }
 
-// decrypt is the reverse of encrypt.
+// decrypt is the inverse of encrypt.
 func (k *transitKey) decrypt(ctx context.Context, encrypted, additional []byte) ([]byte, error) {
 	b := newBody(len(encrypted) + len(additional))
 	b.ciphertext("ciphertext", k.version, encrypted)
@@ -59,7 +59,7 @@ type transitCipher struct {
 	transitKey
 	size int
 	// older are versions of the key that data may have been encrypted with before, the newest
-	// first. They are empty if the caller has named a version.
+	// first. The list is empty if the caller has named a version.
 	older []int
 }
 
@@ -80,7 +80,7 @@ func (c *transitCipher) SealRandom(ctx context.Context, plaintext, additional []
 }
 
 // Open implements keys.RemoteCipher. The arguments do not say which version of the key they
-// belong to, so that older versions are tried too.
+// belong to, so Open also tries older versions.
 func (c *transitCipher) Open(ctx context.Context, nonce, ciphertext, tag, additional []byte) ([]byte, error) {
 	if len(tag) != engine.FullTagSize {
 		return nil, fmt.Errorf("%w: Transit checks tags of %d bytes only, found one of %d", keys.ErrUnusable, engine.FullTagSize, len(tag))
@@ -99,7 +99,7 @@ func (c *transitCipher) Open(ctx context.Context, nonce, ciphertext, tag, additi
 	return nil, keys.ErrInvalidCiphertext
 }
 
-// transitWrapper implements keys.Wrapper. The wrapped bytes are what the algorithm makes,
+// transitWrapper implements keys.Wrapper. The wrapped bytes are the output of the algorithm,
 // without the prefix of Transit.
 type transitWrapper struct{ transitKey }
 

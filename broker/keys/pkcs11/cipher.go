@@ -46,7 +46,7 @@ func (k *key) seal(ctx context.Context, plaintext, additional []byte) ([]byte, e
 	})
 }
 
-// open is the reverse of seal. sealed is the ciphertext and the tag.
+// open is the inverse of seal. sealed is the ciphertext and the tag.
 func (k *key) open(ctx context.Context, nonce, sealed, additional []byte) ([]byte, error) {
 	return do(ctx, k.provider, func(s *session) ([]byte, error) {
 		return with(s, k.name, func(object pkcs11.ObjectHandle) ([]byte, error) {
@@ -88,7 +88,7 @@ func (c *aesCipher) Open(ctx context.Context, nonce, ciphertext, tag, additional
 	return c.open(ctx, nonce, slices.Concat(ciphertext, tag), additional)
 }
 
-// aesWrapper implements keys.Wrapper. What it wraps has the format of keys in memory.
+// aesWrapper implements keys.Wrapper. Wrapped keys have the same format as with a key in memory.
 type aesWrapper struct {
 	key
 	padded uint // the mechanism of AES key wrap with padding, 0 for none
@@ -103,7 +103,7 @@ func (w *aesWrapper) Algorithms() []string {
 	return names
 }
 
-// keyWrap returns how to wrap with a variant of AES key wrap.
+// keyWrap returns a variant of AES key wrap.
 func (w *aesWrapper) keyWrap(name string) (keyWrap, error) {
 	switch {
 	case name == algorithm.WrapAESKW.String():

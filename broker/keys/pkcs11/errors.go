@@ -16,7 +16,7 @@ import (
 // aeadFailed is CKR_AEAD_DECRYPT_FAILED of PKCS #11 3.0.
 const aeadFailed = 0x35
 
-// kinds are the errors of providers that codes of a library become. All others become
+// kinds maps codes of a library to errors of providers. All other codes become
 // [keys.ErrUnusable].
 var kinds = map[pkcs11.Error]error{
 	pkcs11.CKR_PIN_INCORRECT:                  keys.ErrDenied,
@@ -54,7 +54,8 @@ var kinds = map[pkcs11.Error]error{
 	pkcs11.CKR_USER_ANOTHER_ALREADY_LOGGED_IN: keys.ErrDenied,
 }
 
-// typed returns the error of a provider for a code of a library. Other errors stay.
+// typed returns the error of a provider for a code of a library. It returns other errors
+// unchanged.
 func typed(err error) error {
 	var code pkcs11.Error
 	if !errors.As(err, &code) || errors.Is(err, keys.ErrInvalidCiphertext) {

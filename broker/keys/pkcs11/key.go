@@ -43,7 +43,7 @@ func (p *Provider) find(ctx context.Context, name keys.Name, _ *keys.Key) (*keys
 	})
 }
 
-// choose returns the version of a key that a name means.
+// choose returns the version of a key with a name.
 func choose(name keys.Name, objects []objectName) (version objectName, err error) {
 	found := false
 	for i, o := range objects {
@@ -164,7 +164,7 @@ func (p *Provider) pair(s *session, k key, objects []objectName, parse func(*ses
 	return result, nil
 }
 
-// checked returns a public key if the broker accepts such keys.
+// checked returns a public key, or an error if the broker does not accept such keys.
 func checked(public crypto.PublicKey) (crypto.PublicKey, error) {
 	der, err := x509.MarshalPKIXPublicKey(public)
 	if err == nil {
@@ -225,8 +225,8 @@ const (
 	edDSA     = 0x1057
 )
 
-// ed25519Names are the names of the curve in CKA_EC_PARAMS: the identifier of RFC 8410, section 3, and
-// what PKCS #11 3.0, section 2.3.5, has.
+// ed25519Names are the names of the curve in CKA_EC_PARAMS: the identifier of RFC 8410, section
+// 3, and the name of PKCS #11 3.0, section 2.3.5.
 var ed25519Names = []string{
 	"\x06\x03\x2b\x65\x70",                         // 1.3.101.112
 	"\x13\x0cedwards25519",                         // as a PrintableString
@@ -254,7 +254,7 @@ type signer struct {
 	public crypto.PublicKey
 }
 
-// digestInfos are what is in front of a digest that RSA signs with PKCS #1 v1.5 (RFC 8017,
+// digestInfos are the bytes in front of a digest that RSA signs with PKCS #1 v1.5 (RFC 8017,
 // section 9.2, note 1).
 var digestInfos = map[crypto.Hash]string{
 	crypto.SHA224: "0-0\r\x06\t`\x86H\x01e\x03\x04\x02\x04\x05\x00\x04\x1c",

@@ -17,7 +17,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 )
 
-// semiblock is what AES key wrap works on, in bytes (RFC 3394).
+// semiblock is the unit of AES key wrap, in bytes (RFC 3394).
 const semiblock = 8
 
 // dataKey are the attributes of a data key while a session wraps or unwraps it: an object of the
@@ -39,9 +39,9 @@ type keyWrap struct {
 // aesKeyWrapKWP is CKM_AES_KEY_WRAP_KWP of PKCS #11 3.0.
 const aesKeyWrapKWP = 0x210b
 
-// kwp returns the mechanism of the token for AES key wrap with padding (RFC 5649), or 0 if there is
-// none. CKM_AES_KEY_WRAP_PAD is that algorithm by PKCS #11 2.40, and another one by 3.0, so the
-// session tries it with the key: by the other one, the result has one block more.
+// kwp returns the mechanism of the token for AES key wrap with padding (RFC 5649), or 0 if there
+// is none. CKM_AES_KEY_WRAP_PAD is this algorithm in PKCS #11 2.40, and another one in 3.0. So
+// the session tries it with the key: the result of the other algorithm is one block longer.
 func (s *session) kwp(kek pkcs11.ObjectHandle) (mechanism uint, err error) {
 	info, err := s.module.GetSessionInfo(s.handle)
 	if err != nil {
@@ -71,7 +71,8 @@ func (s *session) kwp(kek pkcs11.ObjectHandle) (mechanism uint, err error) {
 	return pkcs11.CKM_AES_KEY_WRAP_PAD, nil
 }
 
-// wrapWith wraps a data key, which libraries want as an object.
+// wrapWith wraps a data key. It makes an object of the data key, because libraries wrap only
+// objects.
 func (s *session) wrapWith(mechanism uint, kek pkcs11.ObjectHandle, material []byte) ([]byte, error) {
 	object, err := s.module.CreateObject(s.handle, append(dataKey(), pkcs11.NewAttribute(pkcs11.CKA_VALUE, material)))
 	if err != nil {
@@ -100,7 +101,7 @@ func (w *aesWrapper) wrapKW(ctx context.Context, how keyWrap, material, addition
 			if err != nil || len(material)%semiblock == 0 {
 				return wrapped, err
 			}
-			// SoftHSM 2.6.1 appends zeros to such a key, and wraps a longer one.
+			// SoftHSM 2.6.1 appends zeros to such a key, and so wraps a longer key.
 			again, err := s.unwrapWith(how.mechanism, kek, wrapped)
 			if err != nil {
 				return nil, err
@@ -114,7 +115,7 @@ func (w *aesWrapper) wrapKW(ctx context.Context, how keyWrap, material, addition
 	})
 }
 
-// unwrapKW is the reverse of wrapKW.
+// unwrapKW is the inverse of wrapKW.
 func (w *aesWrapper) unwrapKW(ctx context.Context, how keyWrap, wrapped, additional []byte) ([]byte, error) {
 	if len(additional) > 0 || len(wrapped) < wrap.MinSize+semiblock || len(wrapped) > wrap.MaxSize+semiblock || len(wrapped)%semiblock != 0 {
 		return nil, keys.ErrInvalidCiphertext
@@ -131,7 +132,7 @@ func (w *aesWrapper) unwrapKW(ctx context.Context, how keyWrap, wrapped, additio
 	})
 }
 
-// unwrapWith is the reverse of wrapWith.
+// unwrapWith is the inverse of wrapWith.
 func (s *session) unwrapWith(mechanism uint, kek pkcs11.ObjectHandle, wrapped []byte) ([]byte, error) {
 	object, err := s.module.UnwrapKey(s.handle, []*pkcs11.Mechanism{pkcs11.NewMechanism(mechanism, nil)}, kek, wrapped, dataKey())
 	if err != nil {

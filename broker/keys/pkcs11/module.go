@@ -17,15 +17,16 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 )
 
-// module is the library of a device. It stays loaded until the process ends: a process has one
-// state of a library, which providers share, and threads of the library may still run.
+// module is the library of a device. It stays loaded until the process ends, because all
+// providers share the state of the library, and its threads may still run.
 type module struct {
 	*pkcs11.Ctx
 
-	// mu is held by whoever logs in.
+	// mu guards pins. A goroutine holds it while it logs in.
 	mu sync.Mutex
-	// pins are digests of the PINs that the process is logged in with, by slots. Sessions of a
-	// process are all logged in or none, so that a provider could use the login of another one.
+	// pins are digests of the PINs that the process is logged in with, by slots. Either all
+	// sessions of a process are logged in or none, so without pins a provider could use the login
+	// of another one.
 	pins map[uint][sha256.Size]byte
 }
 
@@ -86,7 +87,7 @@ func (m *module) slot(label string) (uint, pkcs11.TokenInfo, error) {
 // errOtherPIN means that the process is logged in with another PIN.
 var errOtherPIN = fmt.Errorf("%w: another provider is logged in to the token with another PIN", keys.ErrDenied)
 
-// login logs the process in, unless it is.
+// login logs the process in, unless it is logged in.
 func (m *module) login(session pkcs11.SessionHandle, slot uint, pin []byte) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -16,11 +16,12 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 )
 
-// maxObjects is how many objects with one label are read: keys, their public keys and
-// certificates, of all versions.
+// maxObjects is the maximum number of objects with one label that are read: keys, their public
+// keys and certificates, of all versions.
 const maxObjects = 256
 
-// objectName names an object of a token for good. A handle does it for one session.
+// objectName identifies an object of a token permanently. A handle identifies it within one
+// session.
 type objectName struct {
 	class     uint
 	label, id string
@@ -100,8 +101,8 @@ func number(value []byte) uint {
 	return ^uint(0)
 }
 
-// find returns the handle of an object. again is whether the session had it before, so that it
-// may not be valid any more.
+// find returns the handle of an object. again reports whether the session already had the handle,
+// so that it may not be valid any more.
 func (s *session) find(name objectName) (handle pkcs11.ObjectHandle, again bool, err error) {
 	if handle, again = s.objects[name]; again {
 		return handle, true, nil
@@ -128,7 +129,7 @@ func errTwice(name objectName) error {
 	return fmt.Errorf("%w: two keys of the token have the label %s and the same CKA_ID %q, expected different ones", keys.ErrUnusable, name.label, name.version())
 }
 
-// with uses an object.
+// with calls a function with the handle of an object.
 func with[T any](s *session, name objectName, use func(pkcs11.ObjectHandle) (T, error)) (value T, err error) {
 	handle, again, err := s.find(name)
 	if err != nil {

@@ -60,7 +60,7 @@ func (e *exchanger) ECDH(ctx context.Context, other *ecdh.PublicKey) ([]byte, er
 	})
 }
 
-// take returns the bytes of an object of the session, and destroys the object.
+// take reads the bytes of an object of the session, and destroys the object.
 func (s *session) take(object pkcs11.ObjectHandle) ([]byte, error) {
 	values, err := s.attributes(object, pkcs11.CKA_VALUE)
 	ended := s.module.DestroyObject(s.handle, object)

@@ -22,7 +22,7 @@ type Provider struct {
 	module *module
 	label  string
 	pin    []byte
-	// refused is whether the token did not accept the PIN.
+	// refused reports whether the token did not accept the PIN.
 	refused      atomic.Bool
 	certificates providers.KeyCertificates
 	sessions     *pool.Pool[*session]
@@ -69,7 +69,7 @@ func (p *Provider) KeyNow(name keys.Name) (*keys.Key, error) { return p.keys.Key
 // are sessions.
 func (p *Provider) Status() []pool.Status { return p.sessions.Status() }
 
-// Check implements providers.Provider. The version is the one of the firmware.
+// Check implements providers.Provider. The version is the version of the firmware.
 func (p *Provider) Check(ctx context.Context) (version string, err error) {
 	return do(ctx, p, func(*session) (string, error) {
 		_, token, err := p.module.slot(p.label)

@@ -15,18 +15,18 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/pool"
 )
 
-// session is a connection of the pool. Calls of a library can't be canceled. Who waits for one
-// gives up, and the session then ends after the call.
+// session is a connection of the pool. Calls of a library cannot be canceled. If the caller gives
+// up, the session ends after the call.
 type session struct {
 	module *module
 	handle pkcs11.SessionHandle
-	// mu is held by whoever uses the session. It guards objects, the handles that are known.
+	// mu guards objects, the known handles. A goroutine holds it while it uses the session.
 	mu      sync.Mutex
 	objects map[objectName]pkcs11.ObjectHandle
 }
 
-// within runs a call of a library, and gives up when ctx ends. forget gets a result that nobody
-// waits for any more.
+// within runs a call of a library, and gives up when ctx ends. forget receives a result for which
+// nobody waits any more.
 func within[T any](ctx context.Context, call func() (T, error), forget func(T)) (T, error) {
 	type outcome struct {
 		value T
@@ -51,7 +51,7 @@ func within[T any](ctx context.Context, call func() (T, error), forget func(T)) 
 	}
 }
 
-// connect opens a session and logs in. It tries a PIN that the token did not accept only once,
+// connect opens a session and logs in. It tries a PIN that the token has refused only once,
 // because tokens lock a PIN after some attempts.
 func (p *Provider) connect(ctx context.Context, label string) (*session, error) {
 	return within(ctx, func() (*session, error) {
@@ -91,9 +91,9 @@ func (s *session) Ping(ctx context.Context) error {
 	return err
 }
 
-// unprotected returns the error of a call that decrypts or unwraps. Some libraries answer a
-// ciphertext that does not authenticate as if they had failed. If the session still serves, they
-// have not, and whoever sends forged ciphertexts must not stop the calls of others.
+// unprotected returns the error of a call that decrypts or unwraps. Some libraries report a
+// general failure for a ciphertext that does not authenticate. If the session still works, the
+// ciphertext was the cause. Forged ciphertexts must not stop the calls of others.
 func (s *session) unprotected(err error) error {
 	if !isCode(err, pkcs11.CKR_GENERAL_ERROR, pkcs11.CKR_FUNCTION_FAILED) {
 		return err
@@ -113,7 +113,7 @@ func (s *session) Close() {
 	}()
 }
 
-// do runs calls on a session. They may run twice.
+// do runs calls on a session. The calls may run twice.
 func do[T any](ctx context.Context, p *Provider, calls func(*session) (T, error)) (value T, err error) {
 	err = p.sessions.Do(ctx, pool.Repeatable, func(ctx context.Context, s *session) (err error) {
 		value, err = within(ctx, func() (T, error) {

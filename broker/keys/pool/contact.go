@@ -13,7 +13,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 )
 
-// Reach is what the last contact with an endpoint showed.
+// Reach is the result of the last contact with an endpoint.
 type Reach int
 
 // Unknown is for an endpoint that was not contacted yet.
@@ -23,8 +23,8 @@ const (
 	Unreachable
 )
 
-// Failure is why an endpoint did not serve. It is one of the words below, and has nothing that a
-// server or a user has written.
+// Failure is the reason why an endpoint did not serve. It is one of the words below, and never
+// quotes a server or a user.
 type Failure string
 
 // The failures. None of them is the empty Failure.
@@ -45,25 +45,26 @@ const (
 	BadReply Failure = "BadReply"
 )
 
-// deniedLimit is how many requests in a row a server denies until its credentials count as
-// refused. A single one may be about a key.
+// deniedLimit is the number of consecutive requests that a server denies until its credentials
+// count as refused. A single denial may be about a key.
 const deniedLimit = 3
 
-// Requests are how many requests an endpoint had, by how they ended. Requests whose callers did
-// not wait do not count.
+// Requests are the numbers of requests to an endpoint, by how they ended. Requests whose callers
+// did not wait do not count.
 type Requests struct {
-	// Served requests have an answer, which may be that there is no such key. Took is how long
-	// these took together.
+	// Served requests have an answer, even if the answer is that there is no such key. Took is
+	// the total time of these requests.
 	Served uint64
 	Took   time.Duration
-	// Unavailable, Throttled and Denied are those that failed with [keys.ErrUnavailable],
+	// Unavailable, Throttled and Denied are the requests that failed with [keys.ErrUnavailable],
 	// [keys.ErrThrottled] and [keys.ErrDenied].
 	Unavailable, Throttled, Denied uint64
 }
 
 // Versioned is a connection that knows the version of its server.
 type Versioned interface {
-	// ServerVersion returns a short text, which is empty if the server has not told it yet.
+	// ServerVersion returns a short text. It is empty while the server has not reported its
+	// version.
 	ServerVersion() string
 }
 
@@ -73,7 +74,7 @@ type Fragile interface {
 	Broken() bool
 }
 
-// contact is what is known of an endpoint by the contacts with it.
+// contact has the results of the contacts with an endpoint.
 type contact struct {
 	reach, deniedInRow                           atomic.Int32
 	failure, version                             atomic.Pointer[string]
@@ -81,7 +82,7 @@ type contact struct {
 	served, took, unavailable, throttled, denied atomic.Uint64
 }
 
-// failed notes that the endpoint could not be connected to or does not serve.
+// failed notes that no connection to the endpoint could be made, or that it does not serve.
 func (c *contact) failed(err error) {
 	text := string(failureOf(err))
 	c.failure.Store(&text)
@@ -98,7 +99,7 @@ func (c *contact) answered(conn any) {
 	}
 }
 
-// ended notes how a request ended that took some time.
+// ended notes the result of a request and the time that it took.
 func (c *contact) ended(err error, took time.Duration) {
 	if errors.Is(err, keys.ErrDenied) {
 		c.denied.Add(1)
@@ -119,7 +120,7 @@ func (c *contact) ended(err error, took time.Duration) {
 	c.deniedInRow.Store(0)
 }
 
-// fill fills in what is known.
+// fill copies the results into a status.
 func (c *contact) fill(s *Status) {
 	text := func(p *atomic.Pointer[string]) string {
 		if v := p.Load(); v != nil {

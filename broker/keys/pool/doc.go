@@ -10,8 +10,8 @@
 //   - A request that changes something goes to the first endpoint that can be used. It is
 //     sent once at most, so that nothing is created twice.
 //
-// An endpoint that fails three times in a row gets no requests for ten seconds, and then one
-// at a time until it answers. While nobody asks anything of a pool, it learns by the few
-// connections that it keeps open whether its endpoints answer. Only failures that another try may mend count,
-// [keys.ErrUnavailable].
+// An endpoint that fails three times in a row gets no requests for ten seconds, and then one at a
+// time until it answers. While a pool has no requests, it checks by its open connections whether
+// its endpoints answer. Only failures with [keys.ErrUnavailable] count, because another try may
+// succeed.
 package pool

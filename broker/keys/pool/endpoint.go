@@ -23,7 +23,7 @@ const (
 	// checkAfter is how long a connection may be idle before it is pinged for a request that
 	// must not be made twice. The server may have closed it meanwhile.
 	checkAfter = time.Second
-	// latencyWeight is the part of the last request in the moving average of latency.
+	// latencyWeight is the weight of the last request in the moving average of latency.
 	latencyWeight = 0.2
 )
 
@@ -33,7 +33,8 @@ var errNotUsed = fmt.Errorf("%w: the endpoint did not answer lately", keys.ErrUn
 // errTimedOut says that an endpoint did not answer within the time of the configuration.
 var errTimedOut = fmt.Errorf("%w: no answer in time", keys.ErrUnavailable)
 
-// ahead is the key of a context with which a connection is opened before a request needs it.
+// ahead is the key of a value in contexts. The value marks a connection that is opened before a
+// request needs it.
 type ahead struct{}
 
 // endpoint is one server with its connections.
@@ -42,8 +43,8 @@ type endpoint[C Conn] struct {
 	config  *Config[C]
 	conns   *puddle.Pool[*pooled[C]]
 	breaker *gobreaker.TwoStepCircuitBreaker[struct{}]
-	// inFlight is how many requests the endpoint has. latency is a moving average of the time
-	// of requests in nanoseconds.
+	// inFlight is the number of requests that the endpoint has. latency is a moving average of
+	// the time of requests in nanoseconds.
 	inFlight, latency atomic.Int64
 	contact           contact
 }
@@ -51,7 +52,7 @@ type endpoint[C Conn] struct {
 // pooled is a connection in a pool.
 type pooled[C Conn] struct {
 	conn C
-	// until is when the connection is too old.
+	// until is when the lifetime of the connection ends.
 	until time.Time
 }
 
@@ -100,7 +101,8 @@ func (e *endpoint[C]) dial(ctx context.Context) (*pooled[C], error) {
 	return &pooled[C]{conn: conn, until: time.Now().Add(e.config.Lifetime - tenth + rand.N(2*tenth+1))}, nil
 }
 
-// load is what decides between endpoints: the time that a request will probably take.
+// load returns the time that a request will probably take. The endpoint with the smaller load
+// gets the request.
 func (e *endpoint[C]) load() int64 { return e.latency.Load() * (e.inFlight.Load() + 1) }
 
 // try makes a request. It reports whether the request may have reached the server.
@@ -130,13 +132,13 @@ func (e *endpoint[C]) try(ctx context.Context, kind Kind, request func(context.C
 		if kind == Once || !older || !errors.Is(err, keys.ErrUnavailable) || ctx.Err() != nil {
 			return true, err
 		}
-		// The server may have closed the connection while nobody used it, and others with it.
+		// The server may have closed this connection and others while they were idle.
 		e.conns.Reset()
 	}
 }
 
-// acquire returns a connection that is not too old, and for a request that must not be made
-// twice one that answers.
+// acquire returns a connection whose lifetime has not ended. For a request that must not be made
+// twice, the connection has just answered a ping.
 func (e *endpoint[C]) acquire(ctx context.Context, kind Kind) (*puddle.Resource[*pooled[C]], error) {
 	for {
 		held, err := e.conns.Acquire(ctx)
@@ -173,8 +175,8 @@ func (e *endpoint[C]) ping(ctx context.Context, conn C) error {
 	return err
 }
 
-// run makes a request on a connection that it gives back, or closes where it can't be used
-// any more.
+// run makes a request on a connection. Then it returns the connection to the pool, or closes the
+// connection if it is unusable.
 func (e *endpoint[C]) run(ctx context.Context, held *puddle.Resource[*pooled[C]], request func(context.Context, C) error) error {
 	limited, cancel := context.WithTimeout(ctx, e.config.RequestTimeout)
 	defer cancel()
@@ -221,8 +223,8 @@ func (e *endpoint[C]) note(took time.Duration) {
 	}
 }
 
-// keep closes connections that are too old or not needed any more, pings those that stay, and
-// connects where there are too few, until ctx ends.
+// keep maintains the connections until ctx ends: it closes old and idle ones, pings the others,
+// and opens new ones where there are too few.
 func (e *endpoint[C]) keep(ctx context.Context) {
 	tick := time.NewTicker(max(time.Millisecond, e.config.IdleTime/4))
 	defer tick.Stop()
@@ -268,7 +270,7 @@ func (e *endpoint[C]) tidy(ctx context.Context) {
 }
 
 // openAhead opens a connection, and reports whether the server answers on it. If the endpoint
-// gets no requests for now, this is the request that says whether it gets some again.
+// gets no requests for now, this connection decides whether it gets requests again.
 func (e *endpoint[C]) openAhead(ctx context.Context) bool {
 	done := func(error) {}
 	if e.breaker.State() != gobreaker.StateClosed {

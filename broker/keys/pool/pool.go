@@ -19,7 +19,7 @@ import (
 type Conn interface {
 	// Ping makes a request that costs the key manager little.
 	Ping(ctx context.Context) error
-	// Close ends the connection. It does not fail, because nobody could do anything about it.
+	// Close ends the connection. It returns no error, because no caller could handle it.
 	Close()
 }
 
@@ -33,8 +33,8 @@ type Config[C Conn] struct {
 	Dial func(ctx context.Context, endpoint string) (C, error)
 	// Max is the largest number of connections to each endpoint. The default is 8.
 	Max int
-	// Min is how many connections to each endpoint stay open while they are not used. It is
-	// at most Max. The default is 1, and a negative number stands for none.
+	// Min is the number of connections to each endpoint that stay open while they are not used.
+	// It is at most Max. The default is 1, and a negative number stands for none.
 	Min int
 	// Lifetime is how long a connection is used. A tenth more or less is added at random, so
 	// that not all connections end at one moment. The default is 30 minutes.
@@ -169,18 +169,19 @@ func (p *Pool[C]) order(kind Kind) []*endpoint[C] {
 // Status is the state of an endpoint.
 type Status struct {
 	Endpoint string
-	// Usable is whether the endpoint gets requests.
+	// Usable reports whether the endpoint gets requests.
 	Usable bool
-	// Connections are open, and Busy of them have a request.
+	// Connections is the number of open connections, and Busy is the number of those with a
+	// request.
 	Connections, Busy int
 	// Latency is a moving average of the time of requests. Before the first request it is the
 	// time of a ping, or 0 if there was none.
 	Latency time.Duration
-	// Reach is what the last contact showed. Failure is why the endpoint did not serve then. It
-	// is also set if the endpoint can be reached, and refuses the credentials.
+	// Reach is the result of the last contact. Failure is the reason why the endpoint did not
+	// serve then. Failure is also set if the endpoint can be reached and refuses the credentials.
 	Reach   Reach
 	Failure Failure
-	// Version is the version that the server has reported, empty if it has not.
+	// Version is the version that the server has reported, or empty.
 	Version string
 	// Requests are counted from when the pool was made.
 	Requests Requests

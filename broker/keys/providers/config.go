@@ -22,8 +22,7 @@ var AllTypes = []string{KMIP, OpenBao, AWSKMS, PKCS11}
 
 // Config says how to reach a key manager. The zero value of a field stands for its default.
 type Config struct {
-	// Name is what profiles have before the slash of a key id: a label of DNS (RFC 1123), at
-	// most 32 bytes.
+	// Name is the part of a key id before the slash: a DNS label (RFC 1123) of at most 32 bytes.
 	Name string `yaml:"Name"`
 	// Type is one of AllTypes.
 	Type string `yaml:"Type"`
@@ -35,8 +34,8 @@ type Config struct {
 	// endpoint.
 	ServerName  string      `yaml:"ServerName,omitempty"`
 	Connections Connections `yaml:"Connections,omitempty"`
-	// CacheTime is how long keys and what is known of them are used without asking again. The
-	// default is one minute, and the most. A negative duration turns the cache off.
+	// CacheTime is how long keys and their properties are used without asking again. One minute
+	// is the default and the maximum. A negative duration turns the cache off.
 	CacheTime time.Duration `yaml:"CacheTime,omitempty"`
 
 	// OpenBao, AWSKMS and PKCS11 are the settings of one type.
@@ -47,8 +46,8 @@ type Config struct {
 
 // Connections are the settings of the connections to each endpoint.
 type Connections struct {
-	// Min and Max are how many connections stay open, and how many there may be. The defaults
-	// are 1 and 8, and at most 64 are allowed.
+	// Min and Max are the smallest number of connections that stay open, and the largest number
+	// that may be open. The defaults are 1 and 8, and at most 64 are allowed.
 	Min int `yaml:"Min,omitempty"`
 	Max int `yaml:"Max,omitempty"`
 	// Lifetime is how long a connection is used. The default is 30 minutes.
@@ -73,8 +72,8 @@ type OpenBaoSettings struct {
 	Mount string `yaml:"Mount,omitempty"`
 	// Namespace is the namespace in the key manager, if it has namespaces.
 	Namespace string `yaml:"Namespace,omitempty"`
-	// Role logs in with the Kubernetes method under this role. If it is empty, the
-	// credentials have a token.
+	// Role is the role for the login with the Kubernetes method. If it is empty, the credentials
+	// have a token.
 	Role string `yaml:"Role,omitempty"`
 }
 

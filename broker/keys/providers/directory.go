@@ -32,7 +32,7 @@ const (
 	maxCredential  = 64 << 10
 )
 
-// unknownField is how the YAML library says that it does not know a field. It names the Go type.
+// unknownField is the YAML library's error about an unknown field. It names the Go type.
 var unknownField = regexp.MustCompile(`field (\S+) not found in type \S+`)
 
 // document is the root of the file.

@@ -24,12 +24,13 @@ const pollInterval = 10 * time.Second
 
 // Event is the outcome of a look at the directory that found a change.
 type Event struct {
-	// Providers is how many providers are open.
+	// Providers is the number of providers that are open.
 	Providers int
 	// Problems say which providers could not be opened. If such a provider was open before, it
 	// stays as it was.
 	Problems []error
-	// Err is why the directory could not be read, else nil. All providers stay as they were.
+	// Err is the reason why the directory could not be read, or nil. All providers stay as they
+	// were.
 	Err error
 }
 
@@ -67,9 +68,9 @@ type opened struct {
 }
 
 // Follow opens the providers of a directory, and follows the directory until ctx ends. It calls
-// use with all providers whenever one of them has changed, and observe after each change or
-// problem. The first calls are before Follow returns. dir is an absolute path. A provider that
-// is replaced or removed is closed once its requests have ended.
+// use with all providers after each change of one of them, and observe after each change or
+// problem. The first calls are before Follow returns. dir is an absolute path. A provider that is
+// replaced or removed is closed once its requests have ended.
 func Follow(ctx context.Context, dir string, types Types, use func(map[string]keys.Provider), observe func(Event)) (*Followed, error) {
 	if !filepath.IsAbs(dir) {
 		return nil, fmt.Errorf("directory of key providers %q: expected an absolute path", dir)
@@ -141,7 +142,7 @@ func (f *Followed) look() bool {
 	return true
 }
 
-// replace uses other providers from now on, and closes those that are not used any more.
+// replace replaces the providers, and closes those that are not used any more.
 func (f *Followed) replace(next map[string]opened) {
 	before := f.open
 	f.open = next

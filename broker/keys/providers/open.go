@@ -32,7 +32,7 @@ const (
 	SessionToken      = "aws_session_token"
 )
 
-// Credentials are what a key manager demands, by the names above.
+// Credentials are the credentials for a key manager, by the names above.
 type Credentials map[string][]byte
 
 // IsCredential reports whether an entry of this name can belong to credentials.
@@ -45,8 +45,8 @@ func IsCredential(name string) bool {
 	}
 }
 
-// CredentialsError is the error of a provider that cannot be opened with its credentials. It has
-// no credentials.
+// CredentialsError is the error of a provider that cannot be opened with its credentials. Its
+// text contains no credentials.
 type CredentialsError struct{ err error }
 
 // BadCredentials returns an error as a CredentialsError.
@@ -58,8 +58,9 @@ func (e *CredentialsError) Error() string { return e.err.Error() }
 // Unwrap returns the error without the mark.
 func (e *CredentialsError) Unwrap() error { return e.err }
 
-// TLS returns a client for TLS connections to endpoints, with the authorities, the certificate of the
-// client if there is one, and the name of the server. It keeps so many sessions to resume them.
+// TLS returns a client for TLS connections to endpoints, with the authorities, the certificate of
+// the client if there is one, and the name of the server. sessions is the number of TLS sessions
+// that it keeps to resume them.
 func (c Credentials) TLS(serverName string, sessions int) (*tlsprovider.Client, error) {
 	client, err := tlsprovider.New(tlsprovider.Config{
 		Authorities: c[Authorities], Certificate: c[ClientCertificate], Key: c[ClientKey], ServerName: serverName, Sessions: sessions,
@@ -74,7 +75,7 @@ func (c Credentials) TLS(serverName string, sessions int) (*tlsprovider.Client, 
 	return client, nil
 }
 
-// KeyCertificates are certificates of keys whose key manager has no place for them.
+// KeyCertificates are certificates of keys whose key manager stores no certificates.
 type KeyCertificates map[string][]*x509.Certificate
 
 // certificateSuffix is the end of the names of entries with certificates of keys.
@@ -118,7 +119,7 @@ type Provider interface {
 // Types has the types that a program links, by their names.
 type Types map[string]func(*Config, Credentials) (Provider, error)
 
-// Open opens a provider. It does not wait until an endpoint answers. Its errors have no
+// Open opens a provider. It does not wait until an endpoint answers. Its errors contain no
 // credentials. The provider keeps no reference to the credentials, so that the caller can
 // overwrite them.
 func (t Types) Open(config *Config, credentials Credentials) (Provider, error) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package recent remembers for a while what a key manager said about its keys, so that not
-// every operation has to ask. Identical questions at the same time are asked once.
+// Package recent remembers the keys of a key manager for a short time, so that not every
+// operation has to ask for them. Several callers that ask for the same key at the same time share
+// one question.
 package recent

@@ -14,15 +14,16 @@ import (
 )
 
 const (
-	// MaxKeys is how many keys are remembered. Then each new key replaces another one.
+	// MaxKeys is the maximum number of keys that are remembered. Then each new key replaces
+	// another one.
 	MaxKeys = 1024
-	// maxQuestion bounds how long a question may take, because it goes on after whoever asked
-	// has given up.
+	// maxQuestion bounds how long a question may take, because it continues after its caller has
+	// given up.
 	maxQuestion = time.Minute
 )
 
-// Find asks the key manager for a key. before is the key that it found the last time, or nil.
-// If the key has not changed, Find can return before. Find returns the errors of
+// Find asks the key manager for a key. before is the key that Find returned the last time, or
+// nil. If the key has not changed, Find can return before again. Find returns the errors of
 // [keys.Provider].
 type Find func(ctx context.Context, name keys.Name, before *keys.Key) (*keys.Key, error)
 
@@ -47,8 +48,8 @@ type entry struct {
 	until time.Time
 }
 
-// New returns a memory that uses keys for the time keep without asking again. If it is 0,
-// every call asks. A key that nobody uses is forgotten after twice the time.
+// New returns Keys that use a key for the time keep without asking again. If keep is 0, every
+// call asks. A key that nobody uses is forgotten after twice the time.
 func New(keep time.Duration, find Find) *Keys {
 	ctx, stop := context.WithCancel(context.Background())
 	return &Keys{find: find, keep: keep, ctx: ctx, stop: stop, entries: map[keys.Name]entry{}}
@@ -122,7 +123,7 @@ func (k *Keys) remember(name keys.Name, key *keys.Key, generation int) {
 	}
 }
 
-// sweep forgets keys that nobody has asked for since their time was over.
+// sweep forgets keys that nobody has asked for since they expired.
 func (k *Keys) sweep() {
 	k.mu.Lock()
 	defer k.mu.Unlock()

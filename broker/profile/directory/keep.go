@@ -15,21 +15,20 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/watch"
 )
 
-// The state directory has the form of a volume that a kubelet has projected: a directory for
-// each set, and a link to the directory of the current set. So a crash leaves a set as a
-// whole, or no part of it.
+// The state directory has the form of a volume that a kubelet has projected: a directory for each
+// set, and a link to the directory of the current set. So a crash leaves either a complete set or
+// no part of it.
 const (
 	keptPattern = "..set-*"
 	keptPrefix  = "..set-"
 	nextLink    = "..data_next"
 )
 
-// stateDirectory is how errors name the directory of kept sets.
+// stateDirectory is the name of the directory of stored sets in errors.
 var stateDirectory = ownedir.Kind{Name: "state directory", Content: "sets"}
 
-// prepareStateDir makes the state directory if it does not exist. If it belongs to the
-// broker's own user, prepareStateDir denies access to all others. It leaves a directory of
-// root as it is.
+// prepareStateDir makes the state directory if it does not exist. If it belongs to the broker's
+// own user, prepareStateDir denies access to all others. It does not change a directory of root.
 func prepareStateDir(path string) error {
 	dir, err := stateDirectory.Make(path)
 	if err != nil {
@@ -43,12 +42,12 @@ func prepareStateDir(path string) error {
 	return dir.Close()
 }
 
-// keep stores the set for the next start, and then records that it is the newest. In this
-// order the stored set is never older than the record says, even if the process or the
-// machine ends in between. The set may be served only after keep has returned nil.
+// keep stores the set for the next start, and then records that it is the newest. This order
+// ensures that the stored set is never older than the set of the record, even after a crash
+// between the two steps. The set may be served only after keep has returned nil.
 func keep(dir string, set pair, newest record) (err error) {
 	before, _ := os.Readlink(filepath.Join(dir, watch.DataLink)) // empty the first time
-	// What an interrupted process has left takes room that this set may need.
+	// Files of an interrupted process may take the room that this set needs.
 	if err := removeKept(dir, before); err != nil {
 		return err
 	}

@@ -18,7 +18,8 @@ import (
 // pair is a profile file and its signature.
 type pair struct {
 	profiles, signature []byte
-	// whole is whether both files were put in place in one step, so they belong together.
+	// whole reports whether both files were put in place in one step, so that they belong
+	// together.
 	whole bool
 }
 
@@ -39,7 +40,7 @@ func readPair(dir string) (pair, error) {
 	}
 	found, err := readFiles(from)
 	if now, _ := os.Readlink(filepath.Join(dir, watch.DataLink)); now != target {
-		// There is a new projection, and the kubelet removes the old one file by file.
+		// The kubelet has made a new projection, and is removing the files of the old one.
 		return pair{}, regular.ErrBeingWritten
 	}
 	found.whole = true

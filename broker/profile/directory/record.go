@@ -14,15 +14,14 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/regular"
 )
 
-// recordName is the name of the file in the state directory that names the newest set that
-// was served. It is not in the directory of the set, so it is there even if the set is
-// damaged.
+// recordName is the name of the file in the state directory that names the newest set that was
+// served. It is not in the directory of the set, so it stays readable if the set is damaged.
 const recordName = "newest"
 
 // maxRecordSize is the largest record that is read, in bytes. A record has some 130 bytes.
 const maxRecordSize = 1 << 10
 
-// record names the newest set that was served. The zero value means that none was.
+// record names the newest set that was served. The zero value means that no set was served.
 type record struct {
 	revision int64
 	digest   string

@@ -15,8 +15,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/watch"
 )
 
-// restore serves the set that was kept before the start. If the set is damaged, the record
-// beside it says which sets are too old.
+// restore serves the set that an earlier process stored. If the set is damaged, the record still
+// tells which sets are too old.
 func (s *Source) restore() {
 	t := s.trusted
 	if t.stateDir == "" {
@@ -70,8 +70,8 @@ func (t *trusted) readKept(known record) (pair, signed.Statement, error) {
 	return kept, statement, (&trusted{revision: known.revision, digest: known.digest}).notOlder(statement)
 }
 
-// is reports whether a pair is the set that a record names. It does not check who has signed
-// the set: the set may be complete, and its key not trusted any more.
+// is reports whether a pair is the set that a record names. It does not check the signature,
+// because the key of a complete set may not be trusted any more.
 func (p pair) is(known record) bool {
 	statement, _, err := signed.Read(p.signature)
 	return err == nil && statement.Revision == known.revision && statement.Digest == known.digest && profile.Digest(p.profiles) == known.digest

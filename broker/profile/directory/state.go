@@ -8,7 +8,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
-// Reason says in one word how the set that is served relates to the directory.
+// Reason is a word for the relation of the served set to the directory.
 type Reason string
 
 const (
@@ -40,24 +40,25 @@ func RejectionReasons() []Reason {
 	return []Reason{NoProfiles, SetRejected, Missing, SignatureRejected, RevisionRejected, NotKept}
 }
 
-// State is what a Source serves at one moment.
+// State describes the set that a Source serves at one moment.
 type State struct {
-	// Digest identifies the set that is served. It is empty while none is served.
+	// Digest identifies the served set. It is empty while no set is served.
 	Digest string
 	// Revision is the revision in the signed statement of the set. It is 0 if no signature
 	// is needed, and while no set is served.
 	Revision int64
-	// Since is when the set with this digest began to be served, zero while none is served.
+	// Since is the time since which the set with this digest is served. It is zero while no set
+	// is served.
 	Since time.Time
 	// Reason says how the set relates to the content of the directory.
 	Reason Reason
-	// Withdrawn are the profiles that were served and are out of service, the longest one
-	// first.
+	// Withdrawn are the profiles that were served and are out of service, in the order in which
+	// they went out of service.
 	Withdrawn []Withdrawn
 }
 
-// Withdrawn is a profile that an earlier set has served. In the set that is served now the
-// profile has a problem and is out of service.
+// Withdrawn is a profile that an earlier set has served. In the served set the profile has a
+// problem and is out of service.
 type Withdrawn struct {
 	Profile string
 	// Since is when the profile went out of service.
@@ -86,13 +87,13 @@ type Event struct {
 	Set *profile.Set
 	// Revision is the revision in the signed statement of Set, 0 if no signature is needed.
 	Revision int64
-	// Kept is whether the event is about the set that was stored before the start, and not
+	// Kept reports whether the event is about the set that an earlier process stored, and not
 	// about the directory.
 	Kept bool
 	// Withdrawn are the profiles that were served and are out of service with Set.
 	Withdrawn []Withdrawn
 	// Problems are the problems of the file. A set that is loaded may have problems.
 	Problems profile.Problems
-	// Err is why the set could not be read, or was refused as a whole, else nil.
+	// Err is the reason why the set could not be read or was refused as a whole, or nil.
 	Err error
 }

@@ -24,23 +24,23 @@ type trusted struct {
 	// kept names the set that is stored completely and with its record. It is the zero
 	// value if there is none.
 	kept record
-	// damaged is whether the stored set of that revision is damaged. Then only a newer set
-	// is taken.
+	// damaged reports whether the stored set of that revision is damaged. Then only a newer set
+	// is accepted.
 	damaged bool
-	// lost is why no set is taken at all, else nil: nobody knows which set was the newest.
+	// lost is the reason why every set is refused, or nil: the newest set is not known any more.
 	lost error
-	// torn names two files that did not belong together at the last look.
+	// torn has the digests of two files that did not belong together at the last look.
 	torn string
-	// unkept is whether the set of the last look was refused because it could not be
-	// stored. The next look tries again.
+	// unkept reports whether the last look refused its set because the set could not be stored.
+	// The next look tries again.
 	unkept bool
 }
 
-// WithTrust makes Watch take only sets with a signature file that trust finds valid. It
-// refuses sets that are older than one that was served. It stores the set that is served in
-// the directory stateDir, an absolute path, and the next start begins with that set. So a
-// restart does not let in an older set. If stateDir is empty, nothing is stored. Watch also
-// takes a higher revision of the set that is served.
+// WithTrust makes Watch take only sets with a signature file that trust finds valid. It refuses
+// sets that are older than one that was served. It stores the set that is served in the directory
+// stateDir, an absolute path, and the next start begins with that set. So an older set is refused
+// after a restart as well. If stateDir is empty, nothing is stored. Watch also accepts a higher
+// revision of the served set.
 func WithTrust(trust signed.Trust, stateDir string) Option {
 	return func(o *options) { o.trusted = &trusted{Trust: trust, stateDir: stateDir} }
 }
@@ -60,8 +60,8 @@ func (t *trusted) prepare() error {
 	return prepareStateDir(t.stateDir)
 }
 
-// takeSigned serves the set of two files, or rejects it. It reports false if only one of the
-// files may have been written yet, so that the next look has to be soon.
+// takeSigned serves the set of two files, or rejects it. It reports false if possibly only one of
+// the files has been written. Then the next look has to be soon.
 func (s *Source) takeSigned(found pair) bool {
 	t := s.trusted
 	looked := profile.Digest(found.profiles) + " " + profile.Digest(found.signature)

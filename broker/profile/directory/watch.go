@@ -26,8 +26,8 @@ type Source struct {
 	state   atomic.Pointer[State]
 	done    chan struct{}
 
-	// looked is what the last look at the directory found: the digest of the file, or the
-	// text of an error. Only the watching goroutine uses it.
+	// looked is the result of the last look at the directory: the digest of the file, or the text
+	// of an error. Only the watching goroutine uses it.
 	looked string
 }
 
@@ -51,9 +51,9 @@ func WithPollInterval(d time.Duration) Option {
 	return func(o *options) { o.pollInterval = d }
 }
 
-// WithObserver calls f after each look at the directory, one call at a time. It calls f
-// before State returns the new set. So if f gives the set to a server, the server
-// serves it before State says so. The first call of f is before Watch returns.
+// WithObserver calls f after each look at the directory, one call at a time. It calls f before
+// State returns the new set. So if f gives the set to a server, the server serves it before State
+// returns it. The first call of f is before Watch returns.
 func WithObserver(f func(Event)) Option {
 	return func(o *options) { o.observe = f }
 }
@@ -124,7 +124,7 @@ func Watch(ctx context.Context, dir string, opts ...Option) (*Source, error) {
 	return s, nil
 }
 
-// State returns which set is served, since when, and why.
+// State returns the current state.
 func (s *Source) State() State { return *s.state.Load() }
 
 // Wait returns when the directory is not watched any more, after the context of [Watch] has
@@ -165,7 +165,7 @@ func (s *Source) take(data []byte) {
 		return
 	}
 	if current := s.current.Load(); current != nil && current.Digest() == digest {
-		// The file of the set that is served is back, after another file was refused.
+		// After another file was refused, the directory again has the file of the served set.
 		s.publish(current, nil, digest)
 		return
 	}
@@ -190,7 +190,7 @@ func (s *Source) build(data []byte, looked string) (*profile.Set, profile.Proble
 	return nil, nil
 }
 
-// publish serves a set. looked is the digest of the file.
+// publish serves a set and records looked, the digest of its file.
 func (s *Source) publish(set *profile.Set, problems profile.Problems, looked string) {
 	s.looked = looked
 	s.serve(Event{Set: set, Problems: problems})
@@ -214,7 +214,7 @@ func (s *Source) serve(event Event) {
 	s.state.Store(&state)
 }
 
-// reject keeps the set that is served, and notes why no newer set is served.
+// reject keeps the served set, and records why the new one is not served.
 func (s *Source) reject(reason Reason, event Event, looked string) {
 	if s.unchanged(looked) {
 		return

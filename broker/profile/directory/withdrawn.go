@@ -8,8 +8,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
-// withdrawn returns the profiles that the current set or an earlier one has served, and that
-// are out of service in the next set.
+// withdrawn returns the profiles that are out of service in the next set, and that the current
+// set or an earlier set has served.
 func (s *Source) withdrawn(next *profile.Set, now time.Time) []Withdrawn {
 	var out []Withdrawn
 	for _, before := range s.State().Withdrawn {

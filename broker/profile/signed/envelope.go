@@ -18,8 +18,7 @@ const (
 	FileName = "Profiles.sig"
 	// MaxFileSize is the largest signature file, in bytes.
 	MaxFileSize = 64 << 10
-	// MaxSignatures is how many signatures an envelope may have, and how many keys
-	// a Trust.
+	// MaxSignatures is the maximum number of signatures of an envelope, and of keys of a Trust.
 	MaxSignatures = 16
 	// PayloadType is the type of the statement in the envelope.
 	PayloadType = "application/vnd.crypto-broker.profiles.v1+json"
@@ -72,9 +71,9 @@ func Sign(s Statement, keys ...ed25519.PrivateKey) ([]byte, error) {
 	return append(data, '\n'), nil
 }
 
-// Read returns the statement of a signature file, and the ids of the keys in its signatures.
-// It does not verify the signatures, so the result is for reports and must not decide
-// anything.
+// Read returns the statement of a signature file, and the ids of the keys in its signatures. It
+// does not verify the signatures, so the result is only for reports and must not be used for a
+// decision.
 func Read(signature []byte) (Statement, []string, error) {
 	e, err := readEnvelope(signature)
 	if err != nil {
@@ -144,9 +143,9 @@ func preAuthenticationEncoding(payloadType string, payload []byte) []byte {
 	return append(message, payload...)
 }
 
-// decode reads a JSON object. It refuses an object that encoding/json would write in another
-// way, except for white space between its parts. encoding/json alone would accept repeated
-// fields, and names in upper case.
+// decode reads a JSON object. It refuses an object that encoding/json would write in another way,
+// except for white space between its parts. encoding/json itself accepts repeated fields, and
+// names in upper case.
 func decode(data []byte, into any, fields string) error {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
@@ -170,7 +169,7 @@ func decode(data []byte, into any, fields string) error {
 	return nil
 }
 
-// maxQuoted is how many bytes of a text in a file a message quotes.
+// maxQuoted is the maximum number of bytes of a text in a file that a message quotes.
 const maxQuoted = 128
 
 func quote(text string) string {

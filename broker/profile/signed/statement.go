@@ -18,12 +18,13 @@ const Format = 1
 // maxAudienceLength is the longest audience, in bytes.
 const maxAudienceLength = 256
 
-// Statement is what is signed about a set of profiles.
+// Statement is the signed statement about a set of profiles.
 type Statement struct {
 	// Format is the version of the statement, 1.
 	Format int `json:"format"`
-	// Audience is where the set may be served, 1 to 256 bytes. A broker compares the whole
-	// text. The operator writes "<UID of namespace kube-system>/<namespace>/<UID of namespace>".
+	// Audience is the cluster and the namespace that may serve the set, 1 to 256 bytes. A broker
+	// compares the whole text. The operator writes "<UID of namespace
+	// kube-system>/<namespace>/<UID of namespace>".
 	Audience string `json:"audience"`
 	// Revision is the number of the set, from 1. A newer set of the same audience has a
 	// higher number.
@@ -43,7 +44,7 @@ func Digest(profiles []byte) string {
 
 const digestPrefix = "sha256:"
 
-// check reports what is wrong with the values of a statement.
+// check returns the first problem of the values of a statement, or nil.
 func (s *Statement) check() error {
 	switch {
 	case s.Audience == "" || len(s.Audience) > maxAudienceLength:

@@ -70,12 +70,12 @@ func (t Trust) Check() error {
 	return nil
 }
 
-// Verify returns the statement of a signature file. It returns an error unless a trusted key
-// has signed the statement, and the statement has this audience, at least the lowest
-// revision, and the digest of these profiles. Verify does not read the statement before it
-// has verified a signature. It verifies at most one signature for each trusted key, whatever
-// the file has. Each error is one sentence. Errors of type [*DigestError] and
-// [*RevisionError] are among them.
+// Verify returns the statement of a signature file. It returns an error unless a trusted key has
+// signed the statement, and the statement has this audience, at least the lowest revision, and
+// the digest of these profiles. Verify does not read the statement before it has verified a
+// signature. It verifies at most one signature for each trusted key, so its cost does not depend
+// on the file. Each error is one sentence. Errors of type [*DigestError] and [*RevisionError] are
+// among them.
 func (t Trust) Verify(profiles, signature []byte) (Statement, error) {
 	if err := t.Check(); err != nil {
 		return Statement{}, err

@@ -8,10 +8,10 @@ import (
 	"runtime/debug"
 )
 
-// maxReserve is the most that EaseCollector reserves, in bytes.
+// maxReserve is the maximum number of bytes that EaseCollector reserves.
 const maxReserve = 12 << 20
 
-// reserve is never written to, so no page of it becomes resident.
+// reserve is never written, so no page of it becomes resident.
 var reserve []byte //nolint:unused // it only has to be there
 
 // EaseCollector makes Go collect garbage less often. limit is the memory limit of the

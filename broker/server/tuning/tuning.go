@@ -9,16 +9,16 @@ import "google.golang.org/grpc"
 
 // Sizes in bytes.
 const (
-	// streamWindow is how many bytes of each request a client may send before the broker
-	// reads it. It is the least that gRPC allows.
+	// streamWindow is the maximum number of bytes of each request that a client may send before
+	// the broker reads it. It is the smallest window that gRPC allows.
 	streamWindow = 64 << 10
-	// connectionWindow is how many bytes a client may send on a connection before it
-	// waits for the broker to read them. With fixed windows, gRPC sends no pings to
+	// connectionWindow is the maximum number of bytes that a client may send on a connection
+	// before it waits for the broker to read them. With fixed windows, gRPC sends no pings to
 	// estimate the best size.
 	connectionWindow = 1 << 20
 )
 
-// workers is how many goroutines serve one request after the other. They keep their
+// workers is the number of goroutines that serve requests, one after the other. They keep their
 // grown stacks. A new goroutine for each request would have to grow its stack each time.
 const workers = 32
 

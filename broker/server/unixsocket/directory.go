@@ -12,8 +12,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/internal/ownedir"
 )
 
-// socketDirectory is how errors name a directory with sockets, or with directories of
-// sockets.
+// socketDirectory is the name of a directory with sockets, or with directories of sockets, in
+// errors.
 var socketDirectory = ownedir.Kind{Name: "socket directory", Content: "sockets"}
 
 // own gives an opened directory to the group of the options, if the directory belongs to

@@ -10,14 +10,14 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
-// Identity is what a socket says about its caller.
+// Identity is the identity of the caller of a socket.
 type Identity struct {
 	// Name is the name of the container that calls. It is empty if one socket is for all
 	// callers.
 	Name string
-	// Shared is whether other callers can call through this socket as well.
+	// Shared reports whether other callers can call through this socket as well.
 	Shared bool
-	// allowed are the profiles that the caller may use, nil for all.
+	// allowed are the profiles that the caller may use. It is nil if the caller may use all.
 	allowed map[string]struct{}
 }
 
@@ -50,7 +50,7 @@ func (i *Identity) MayUse(name string) bool {
 	return listed
 }
 
-// validateProfiles reports what is wrong with Options.Profiles.
+// validateProfiles returns what is wrong with Options.Profiles.
 func (o *Options) validateProfiles() error {
 	for _, caller := range slices.Sorted(maps.Keys(o.Profiles)) {
 		if !slices.Contains(o.Callers, caller) {

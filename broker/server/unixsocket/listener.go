@@ -30,7 +30,7 @@ type Listener struct {
 // Path returns the path of the socket.
 func (l *Listener) Path() string { return l.path }
 
-// Identity returns what the socket says about its caller.
+// Identity returns the identity of the caller of the socket.
 func (l *Listener) Identity() Identity { return l.who }
 
 // bind makes the socket in a directory.
@@ -61,9 +61,9 @@ func (o *Options) bind(dir *ownedir.Dir, caller string) (*Listener, error) {
 	return l, nil
 }
 
-// socketFile returns the file of the socket that was made at a path. It fails if the file
-// is not in the opened directory: the system makes sockets by paths alone, and somebody may
-// have replaced the directory meanwhile.
+// socketFile returns the file of the socket that was made at a path. It fails if the file is not
+// in the opened directory. The system makes sockets only by paths, so somebody may have replaced
+// the directory meanwhile.
 func socketFile(dir *ownedir.Dir, path string) (os.FileInfo, error) {
 	made, err := os.Lstat(path)
 	if err != nil {

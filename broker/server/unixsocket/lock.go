@@ -16,11 +16,11 @@ import (
 // name.
 const LockName = ".lock"
 
-// lock locks the directory for this process until the file is closed or the process ends,
-// also by a signal. It locks a file in the directory that only the broker's user may open.
-// The directory itself may be open to other users, who could lock it and so stop every
-// broker. The file stays when the broker ends: if it were removed, two later brokers could
-// lock two files of the same name.
+// lock locks the directory for this process until the file is closed or the process ends, even by
+// a signal. It locks a file in the directory that only the broker's user may open. Other users
+// may be able to open the directory itself, and by locking it they could stop every broker. The
+// file stays when the broker ends: if it were removed, two later brokers could lock two files of
+// the same name.
 func lock(dir *ownedir.Dir) (*os.File, error) {
 	failed := func(err error) error { return fmt.Errorf("lock the socket directory %s: %w", dir.Path, err) }
 	fd, err := unix.Openat(dir.FD(), LockName, unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0o600)

@@ -18,7 +18,7 @@ import (
 // (unix(7)) without the NUL at its end.
 const maxSocketPath = 107
 
-// Options says which sockets to make.
+// Options describes the sockets to make.
 type Options struct {
 	// Dir is the absolute path of the directory of the sockets.
 	Dir string
@@ -28,15 +28,15 @@ type Options struct {
 	// Profiles has, for each caller, the names of the profiles that the caller may use. A
 	// caller that is not in the map may use all profiles.
 	Profiles map[string][]string
-	// Shared is whether the callers see each other's processes, and so can call through
-	// each other's sockets. Profiles that name containers then allow no caller.
+	// Shared reports whether the callers see each other's processes, and so can call through each
+	// other's sockets. Profiles that name containers then allow no caller.
 	Shared bool
 	// Group is the id of the group that may connect. If it is negative, only the broker's
 	// own user may connect.
 	Group int
 }
 
-// Validate reports what is wrong with the options. It does not touch the file system.
+// Validate returns what is wrong with the options. It does not touch the file system.
 func (o *Options) Validate() error {
 	if !filepath.IsAbs(o.Dir) {
 		return fmt.Errorf("socket directory %q: expected an absolute path", o.Dir)

@@ -30,8 +30,8 @@ const maxCorrelationID = 128
 type Call struct {
 	// Method is gRPC's name of the method, such as /package.Service/Method.
 	Method string
-	// Batched is whether the call was one of many in a stream. The headers of the stream
-	// then do not belong to the call.
+	// Batched reports whether the call was one of many in a stream. Then the headers of the
+	// stream do not belong to the call.
 	Batched bool
 	// Operation is the name of the operation. Profile and Algorithm are the names of the
 	// profile and of its algorithm, empty if the call named no profile that is served.

@@ -14,14 +14,15 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
-// Config is what the environment and the command line say about traces. [NewConfig] makes
+// Config has the settings for traces from the environment and the command line. [NewConfig] makes
 // it, and the functions Set of [Config.Variables] fill it.
 type Config struct {
 	disabled bool
 	// exporters are the names in OTEL_TRACES_EXPORTER, nil if it is not set.
 	exporters []string
-	// endpoint is the endpoint for spans, which is used as it is. generalEndpoint is the
-	// endpoint for all signals, which is used if endpoint is empty. HTTP adds a path to it.
+	// endpoint is the endpoint for spans, which is used unchanged. generalEndpoint is the
+	// endpoint for all signals, which is used if endpoint is empty. For HTTP a path is added to
+	// generalEndpoint.
 	endpoint, generalEndpoint string
 	collector                 collector
 	sampler                   string
@@ -34,7 +35,7 @@ type Config struct {
 	batch                     batch
 }
 
-// collector is how to send to a collector. An empty value is not set.
+// collector has the settings for sending to a collector. An empty value is not set.
 type collector struct {
 	protocol, compression        string
 	headers                      map[string]string
@@ -46,7 +47,7 @@ type collector struct {
 	insecure                     *bool
 }
 
-// batch says how many spans wait for their export, and for how long.
+// batch limits how many spans wait for their export, and for how long.
 type batch struct {
 	queue, size    int
 	delay, timeout time.Duration
@@ -57,7 +58,7 @@ const (
 	exporterOTLP    = "otlp"
 	exporterConsole = "console"
 	exporterNone    = "none"
-	// exporterGRPC and exporterHTTP are otlp with a protocol. Brokers before version 1 have
+	// exporterGRPC and exporterHTTP stand for otlp with a protocol. Brokers before version 1 use
 	// these names.
 	exporterGRPC = "otlpgrpc"
 	exporterHTTP = "otlphttp"
@@ -81,8 +82,8 @@ func NewConfig() *Config {
 	}
 }
 
-// Enabled reports whether spans are exported. They are if an exporter is set, or if an
-// endpoint is set and no exporter.
+// Enabled reports whether spans are exported: if an exporter is set, or if only an endpoint is
+// set.
 func (c *Config) Enabled() bool { return !c.disabled && len(c.exports()) > 0 }
 
 // UsesPrometheus reports whether the environment expects metrics for Prometheus.
@@ -124,7 +125,7 @@ func (c *Config) Check() error {
 	return nil
 }
 
-// readsParents reports whether spans continue the traces of callers.
+// readsParents reports whether spans join the traces of callers.
 func (c *Config) readsParents() bool {
 	return c.propagators == nil || slices.Contains(c.propagators, "tracecontext")
 }

@@ -22,8 +22,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/tlsprovider"
 )
 
-// exporter returns an exporter, which has not sent anything yet. It sets all options, so
-// that the library does not read variables from the environment that nobody has checked.
+// exporter returns an exporter, which has not sent anything yet. It sets all options, so that the
+// library does not read unchecked variables from the environment.
 func (c *Config) exporter(ctx context.Context, name string, stdout io.Writer) (sdk.SpanExporter, error) {
 	if name == exporterConsole {
 		return stdouttrace.New(stdouttrace.WithWriter(stdout))
@@ -97,8 +97,8 @@ func (c *collector) overHTTP(ctx context.Context, t target, secure *tlsprovider.
 	return otlptracehttp.New(ctx, options...)
 }
 
-// maxPEM is how many bytes of a file with certificates or a key are read. A larger file is
-// cut, and fails when its content is parsed or used.
+// maxPEM is the maximum number of bytes that are read of a file with certificates or a key. A
+// larger file is cut, and fails when its content is parsed or used.
 const maxPEM = 1 << 20
 
 // tls returns a client with the certificates and the key from the files.

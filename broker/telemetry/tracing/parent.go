@@ -53,9 +53,9 @@ func readTraceContext(fields []byte) (found traceContext) {
 	return found
 }
 
-// TraceIDOf returns the trace id of a call, 32 hex digits, or nothing if it has no valid one. It
-// is in the encoded metadata of the request, else in the headers, which ctx has. The headers of a
-// stream that carries many calls do not count.
+// TraceIDOf returns the trace id of a call, 32 hex digits, or an empty text if the call has no
+// valid one. The id is in the encoded metadata of the request, or else in the headers in ctx. The
+// headers of a stream with many calls do not count.
 func TraceIDOf(ctx context.Context, metadata []byte, batched bool) string {
 	said := readTraceContext(metadata)
 	parent := said.parent()

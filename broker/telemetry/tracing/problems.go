@@ -13,8 +13,8 @@ import (
 const (
 	// quietTime is the shortest time between two problems that are logged.
 	quietTime = time.Minute
-	// maxProblem is how many bytes of a problem are logged, because a collector may answer
-	// with a text of any length.
+	// maxProblem is the maximum number of bytes of a problem that are logged, because a collector
+	// may answer with a text of any length.
 	maxProblem = 512
 )
 

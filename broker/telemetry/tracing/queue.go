@@ -13,13 +13,14 @@ import (
 type Counts struct {
 	// Exporter is the name of the exporter.
 	Exporter string
-	// Exported is how many spans were exported. Full is how many were dropped because too
-	// many waited, and Failed how many were dropped because their export failed.
+	// Exported is the number of spans that were exported. Full is the number of spans that were
+	// dropped because too many waited, and Failed is the number of spans that were dropped
+	// because their export failed.
 	Exported, Full, Failed uint64
 }
 
-// queue counts the spans that OpenTelemetry's queue takes and exports. That queue drops
-// spans without counting them, so this one drops them first, at the same limit. It never
+// queue counts the spans that OpenTelemetry's queue takes and exports. OpenTelemetry's queue
+// drops spans without counting them, so this queue drops them before, at the same limit. It never
 // waits.
 type queue struct {
 	name     string
@@ -66,7 +67,7 @@ func (q *queue) ForceFlush(ctx context.Context) error { return q.batch.ForceFlus
 // Shutdown implements sdk.SpanProcessor.
 func (q *queue) Shutdown(ctx context.Context) error { return q.batch.Shutdown(ctx) }
 
-// exporting is a queue as the exporter of OpenTelemetry's queue.
+// exporting makes a queue the exporter of OpenTelemetry's queue.
 type exporting struct{ *queue }
 
 // ExportSpans implements sdk.SpanExporter.

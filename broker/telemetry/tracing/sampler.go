@@ -30,7 +30,7 @@ func (c *Config) Sampler() string {
 
 // decision is a sampler that can decide before there is a span.
 type decision struct {
-	// follows is whether the caller's decision comes first.
+	// follows reports whether the caller's decision takes precedence.
 	follows bool
 	root    sdk.Sampler
 }
@@ -62,8 +62,8 @@ func (d decision) samples(parent trace.SpanContext, in trace.TraceID) bool {
 	return d.root.ShouldSample(parameters).Decision == sdk.RecordAndSample
 }
 
-// ids makes random ids of spans, as OpenTelemetry does. A trace keeps the id with which
-// decision has decided, and a [Span] its own id.
+// ids makes random ids of spans, as OpenTelemetry does. A trace keeps the id that decision has
+// used, and a [Span] keeps its own id.
 type ids struct{}
 
 type (

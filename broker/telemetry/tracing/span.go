@@ -11,19 +11,19 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Span is a span that has ended, of a trace whose id its maker has chosen. So two programs that
-// know the same thing can make spans of one trace and never talk to each other.
+// Span is a span that has ended. Its maker has chosen the id of the trace, so two programs can
+// make spans of one trace without communicating.
 type Span struct {
 	Trace trace.TraceID
 	// ID is the id of the span. Parent is the id of its parent, zero for the first span of a
 	// trace.
 	ID, Parent trace.SpanID
-	// Name is one of few names.
+	// Name is one of a few names.
 	Name           string
 	Kind           trace.SpanKind
 	Started, Ended time.Time
 	Attributes     []attribute.KeyValue
-	// Failed is whether the span has the status error.
+	// Failed reports whether the span has the status error.
 	Failed bool
 }
 

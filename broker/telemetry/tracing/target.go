@@ -12,7 +12,7 @@ import (
 // tracesPath is the path at which collectors take spans over HTTP.
 const tracesPath = "/v1/traces"
 
-// target is where and how an exporter sends spans.
+// target is the address and the protocol of an exporter.
 type target struct {
 	protocol string
 	// endpoint is the target of gRPC, or a URL.
@@ -21,7 +21,7 @@ type target struct {
 	plain bool
 }
 
-// target returns where and how an exporter sends spans.
+// target returns the address and the protocol of an exporter.
 func (c *Config) target(exporter string) (target, error) {
 	to := c.collector
 	set, name, whole := c.endpoint, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", true
@@ -64,8 +64,8 @@ func (c *Config) target(exporter string) (target, error) {
 }
 
 // overGRPC sets an endpoint that is a URL, host:port or a socket. The scheme of a URL says
-// whether there is TLS. For host:port insecure says it, if it is not nil. Otherwise there is
-// TLS unless named is true: the exporter has the older name otlpgrpc, which means no TLS.
+// whether there is TLS. For host:port, insecure says it if it is not nil. Otherwise there is TLS,
+// unless named is true: then the exporter has the older name otlpgrpc, which means no TLS.
 func (t *target) overGRPC(u *url.URL, named bool, insecure *bool) error {
 	switch {
 	case u.Scheme == "unix":

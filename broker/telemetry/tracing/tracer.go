@@ -20,14 +20,14 @@ import (
 )
 
 const (
-	// defaultServiceName is the name that brokers before version 1 have as well.
+	// defaultServiceName is the same name as in brokers before version 1.
 	defaultServiceName = "crypto-broker-server"
 	serviceNamespace   = "crypto-broker"
 	// defaultScope is the name of the instrumentation scope of the spans of brokers.
 	defaultScope = "github.com/crypto-broker/crypto-broker-operator/broker"
 
 	defaultTimeout = 10 * time.Second
-	// flushTime is how long a broker that ends waits for a collector at most.
+	// flushTime is the longest time that a broker waits for a collector when it ends.
 	flushTime = 2 * time.Second
 )
 
@@ -37,7 +37,7 @@ type Options struct {
 	Version string
 	// Scope is the name of the instrumentation scope of the spans, the broker's if it is empty.
 	Scope string
-	// Stdout is where the exporter console writes.
+	// Stdout is the output of the exporter console.
 	Stdout io.Writer
 	// Logger logs why exports fail.
 	Logger *slog.Logger

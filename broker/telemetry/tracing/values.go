@@ -49,8 +49,8 @@ func boolean(text string) (bool, error) {
 	return false, errors.New("expected true or false")
 }
 
-// optional returns a function that returns a pointer to what parse returns. A pointer that
-// is nil then stands for a value that was not set.
+// optional returns a function that returns a pointer to the result of parse. So a nil pointer
+// stands for a value that was not set.
 func optional[T any](parse func(string) (T, error)) func(string) (*T, error) {
 	return func(text string) (*T, error) {
 		value, err := parse(text)
@@ -119,11 +119,11 @@ func logsExporter(text string) error {
 	return err
 }
 
-// samplers are the names of samplers, with the full names of those that are short.
+// samplers maps the names of samplers to their full names.
 var samplers = map[string]string{
 	"always_on": "", "always_off": "", "traceidratio": "",
 	"parentbased_always_on": "", "parentbased_always_off": "", "parentbased_traceidratio": "",
-	// Brokers before version 1 have these names.
+	// Brokers before version 1 use these names.
 	"always": "always_on", "never": "always_off", "ratio": "traceidratio",
 }
 
@@ -203,7 +203,7 @@ func endpoint(text string) (string, error) {
 	return value, err
 }
 
-// errEndpoint says what an endpoint looks like.
+// errEndpoint describes the forms of an endpoint.
 var errEndpoint = errors.New("expected a URL such as http://collector:4317 or https://collector:4318, without user, query and fragment, or host:port for grpc")
 
 // parseEndpoint parses an endpoint. If it is host:port, the URL has no scheme.

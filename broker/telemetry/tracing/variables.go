@@ -8,8 +8,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
-// Variable is an environment variable about traces. All but the one of
-// [contract.TracesAuthoritiesVariable] are defined by OpenTelemetry.
+// Variable is an environment variable about traces. OpenTelemetry defines all of them but
+// [contract.TracesAuthoritiesVariable].
 type Variable struct {
 	// Name is the name of the environment variable.
 	Name string
@@ -17,13 +17,13 @@ type Variable struct {
 	Flag string
 	// Kind is the kind of the value in one word. Usage says what the variable sets.
 	Kind, Usage string
-	// Secret is whether messages must not quote the value.
+	// Secret reports whether messages must not quote the value.
 	Secret bool
 	// Set sets the value. Its error says what was expected.
 	Set func(text string) error
 
-	// signals is whether the same variable exists for all signals. Its name is without
-	// TRACES, and its value counts if this variable is not set.
+	// signals reports whether a variable without TRACES in its name exists for all signals. The
+	// value of that variable counts if this one is not set.
 	signals bool
 }
 

@@ -63,7 +63,7 @@ func (c *Collector) open(attributes [][2]string) (*otlp.Output, error) {
 	return otlp.New(options)
 }
 
-// maxPEM is how many bytes of a file with certificates or a key are read.
+// maxPEM is the maximum number of bytes that are read of a file with certificates or a key.
 const maxPEM = 1 << 20
 
 func (c *Collector) tls() (*tlsprovider.Client, error) {

@@ -15,17 +15,19 @@ import (
 // when the next window begins.
 const (
 	window = time.Minute
-	// maxSameLine is how many lines of one level, message and attributes are written.
+	// maxSameLine is the maximum number of lines of one level, message and attributes that are
+	// written.
 	maxSameLine = 10
-	// maxSameMessage is how many lines of one level and message are written, whatever their
-	// attributes are.
+	// maxSameMessage is the maximum number of lines of one level and message that are written,
+	// whatever their attributes are.
 	maxSameMessage = 600
-	// maxMessages is how many messages are told apart. Libraries write messages that contain
-	// what a client sends. Further ones of a level count as one message.
+	// maxMessages is the maximum number of messages that are counted separately. Libraries write
+	// messages that contain what a client sends. Further ones of a level count as one message.
 	maxMessages = 256
-	// maxMessage is how many bytes of a message are kept until the window ends.
+	// maxMessage is the maximum number of bytes of a message that are kept until the window ends.
 	maxMessage = 256
-	// maxLines is how many lines are told apart. For further ones, maxSameMessage alone holds.
+	// maxLines is the maximum number of lines that are counted separately. For further ones,
+	// maxSameMessage alone holds.
 	maxLines = 2048
 )
 

@@ -16,13 +16,14 @@ type Stats struct {
 	Now     time.Time `json:"now"`
 	Started time.Time `json:"started"`
 	Profile string    `json:"profile"`
-	// Calls is how many HashData calls ended, Failed how many of them failed.
+	// Calls is the number of HashData calls that ended, and Failed is the number of them that
+	// failed.
 	Calls  int64 `json:"calls"`
 	Failed int64 `json:"failed"`
-	// Retries is how many times a call (of either kind) was repeated.
+	// Retries is the number of times that a call (of either kind) was repeated.
 	Retries int64 `json:"retries"`
-	// HealthChecks is how many health checks ended, HealthFailed how many of them failed or said another status than
-	// SERVING.
+	// HealthChecks is the number of health checks that ended, and HealthFailed is the number of
+	// them that failed or said another status than SERVING.
 	HealthChecks int64 `json:"healthChecks"`
 	HealthFailed int64 `json:"healthFailed"`
 	// Errors are the first 20 different error texts, of failed calls and of repeated ones.

@@ -50,7 +50,7 @@ const (
 // maxSize is larger than any message here, in bytes.
 const maxSize = 2 << 20
 
-// bufferSize is how many bytes the broker's own server reads at once.
+// bufferSize is the number of bytes that the broker's own server reads at once.
 const bufferSize = 32 << 10
 
 // connection is one end of a socket. It reuses its buffers for each message.

@@ -15,7 +15,7 @@ type shared struct {
 	*joined
 	// places has a place for each caller. The caller's number is the id of its calls.
 	places []place
-	// calling is how many callers wait for replies.
+	// calling is the number of callers that wait for replies.
 	calling atomic.Int32
 	// turn is held by the caller that reads for all. A goroutine that only reads would
 	// cost two wakes for each reply of a single caller: its own and the caller's.

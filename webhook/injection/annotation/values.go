@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// MaxItems is how many items the list of an annotation has at most. The
-	// lists of profiles become arguments of the broker, one for each container.
+	// MaxItems is the maximum number of items that the list of an annotation has. The lists of
+	// profiles become arguments of the broker, one for each container.
 	MaxItems = 100
 
 	// maxSocketPath is the longest path of a socket, in bytes: sun_path of

@@ -107,7 +107,7 @@ func (p *operations) securityContext(before, after *corev1.PodSecurityContext) {
 		after.SupplementalGroups[len(before.SupplementalGroups):])
 }
 
-// maxRemoved is how many elements are removed from a list one by one. For each
+// maxRemoved is the maximum number of elements that are removed from a list one by one. For each
 // of them, the API server takes time that grows with the length of the list.
 const maxRemoved = 16
 

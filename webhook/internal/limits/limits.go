@@ -13,10 +13,10 @@ import (
 // Limits of the text of an answer. The author of a pod chooses how much is wrong with it,
 // and the answer goes to the client, the log and the audit log.
 const (
-	// MaxProblems is how many problems an answer lists.
+	// MaxProblems is the maximum number of problems that an answer lists.
 	MaxProblems = 10
 
-	// MaxNames is how many names a list in a sentence has.
+	// MaxNames is the maximum number of names that a list in a sentence has.
 	MaxNames = 10
 
 	// MaxText is how long all problems are together, and so all warnings, in bytes.

@@ -11,8 +11,7 @@ import (
 //
 //   - as the first label of the host, for one label;
 //   - as a whole segment of the path, for one segment of one character or more;
-//   - at the end of the path or of an opaque part, for all that follows, of one character or
-//     more.
+//   - at the end of the path or of an opaque part, for the rest of it, one character or more.
 //
 // The parts of a URI are compared one by one, so a "*" never matches text of another part.
 // User, port, query and fragment have to be equal to the pattern's.

@@ -11,11 +11,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// decoder reads the nodes of a file into the fields of a struct, by their yaml tags. The
-// library could do so as well, but reports only the first problem of a value, and no column.
+// decoder reads the nodes of a file into the fields of a struct, by their yaml tags. The YAML
+// library could do this as well, but it reports only the first problem of a value, and no column.
 type decoder struct {
 	*Report
-	// budget is how many more values may be read. exhausted is whether there were more.
+	// budget is the number of values that may still be read. exhausted reports whether the file
+	// has more values.
 	budget    int
 	exhausted bool
 }
@@ -33,8 +34,8 @@ func (d *decoder) spend(n *yaml.Node) bool {
 	return true
 }
 
-// resolve returns the node that an alias stands for, or n itself. An alias inside its own
-// anchor is not followed for ever, because each step spends budget.
+// resolve returns the node that an alias stands for, or n itself. An alias inside its own anchor
+// does not loop for ever, because each step reduces budget.
 func (d *decoder) resolve(n *yaml.Node, at Place) (*yaml.Node, bool) {
 	if !d.spend(n) {
 		return nil, false
@@ -235,14 +236,15 @@ func (d *decoder) field(e entry, at Place, fields map[string]int, value reflect.
 	names := FieldNames(value.Type())
 	d.At(at.Field(e.name), positionOf(e.key), "unknown field %s, expected %s%s", Excerpt(e.name), List(names), DidYouMean(e.name, names))
 	if near := Nearest(e.name, names); near != "" && !d.Present(at.Field(near)) {
-		// The misspelt field is not reported as missing as well.
+		// The field that was misspelt is not also reported as missing.
 		d.Positions[at.Field(near)] = positionOf(e.key)
 		d.Failed[at.Field(near)] = true
 	}
 }
 
-// read reads an entry into a value, and notes its position. For maps and lists, whose content
-// is on later lines, that is the position of the key, otherwise of the value.
+// read reads an entry into a value, and notes its position. The position is the position of the
+// value. For maps and lists it is the position of the key, because their content is on later
+// lines.
 func (d *decoder) read(e entry, where Place, value reflect.Value) {
 	d.Positions[where] = positionOf(e.value)
 	n, ok := d.resolve(e.value, where)
@@ -324,8 +326,8 @@ func (d *decoder) mismatch(n *yaml.Node, at Place, want reflect.Type) {
 	d.At(at, pos, "found %s, expected %s", describe(n), expected(want))
 }
 
-// isText reports whether a node is text. As in released brokers, numbers and times are text
-// as well. Booleans and null are not, because their author meant something else.
+// isText reports whether a node is text. As in released brokers, numbers and times are text as
+// well. Booleans and null are not text, because their author probably meant something else.
 func isText(n *yaml.Node) bool {
 	if n.Kind != yaml.ScalarNode {
 		return false

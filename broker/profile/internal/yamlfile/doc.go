@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package yamlfile reads a file of profiles from YAML into Go structs, and reports
-// all that is wrong with it at once: with line, column, profile and field.
+// Package yamlfile reads a file of profiles from YAML into Go structs. It reports all problems of
+// the file at once, with line, column, profile and field.
 //
-// Reading is strict: an unknown, misspelt or repeated key and a value of the wrong
-// type are problems. Package profile checks what the values mean, and adds its problems to
-// the same [Report]. The structs have yaml tags. The root has the list Profiles, whose items
-// have a Name.
+// Reading is strict: an unknown, misspelt or repeated key and a value of the wrong type are
+// problems. Package profile checks the values, and adds its problems to the same [Report]. The
+// structs have yaml tags. The root has the list Profiles, whose items have a Name.
 //
 // [Outline] makes the report of a struct that was not read from a file. The report is the
 // same as the report of the file that would be written from the struct.

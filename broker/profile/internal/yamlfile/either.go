@@ -10,7 +10,7 @@ type TextOrMap any
 // BoolOrMap is nil, a bool, or a map[string]any of values of any form.
 type BoolOrMap any
 
-// plain returns the type that a [TextOrMap] or a [BoolOrMap] has if it is no map.
+// plain returns the type of a [TextOrMap] or a [BoolOrMap] that is not a map.
 func plain(t reflect.Type) reflect.Type {
 	if t == reflect.TypeFor[BoolOrMap]() {
 		return reflect.TypeFor[bool]()

@@ -11,27 +11,28 @@ import (
 	"unicode/utf8"
 )
 
-// outline notes the fields that the file of a struct would have, in their order. The line of
-// a position is the number of the field, which is only used to sort problems.
+// outline records the fields that the file of a struct would have, in their order. The line of a
+// position is the number of the field. It is only used to sort problems.
 type outline struct {
 	*Report
 	fields int
-	// values is how many values the decoder would count: two for a name and its value, one
-	// for an item of a list.
+	// values is the number of values that the decoder would count: two for a name and its value,
+	// one for an item of a list.
 	values int
 	// text is the length in bytes of all text and names.
 	text int
 }
 
-// Bounds of the size in a file, in bytes. maxEscape is the longest escape of one byte of
-// text. maxFieldSize is the deepest indentation of a field, with what YAML needs beside it.
+// Bounds of the size in a file, in bytes. maxEscape is the longest escape of one byte of text.
+// maxFieldSize is the deepest indentation of a field, with YAML's punctuation.
 const (
 	maxEscape    = 10
 	maxFieldSize = 4*MaxDepth + 64
 )
 
-// Outline notes the fields of a struct that was not read from a file, and reports what no
-// file can have. marshal returns the file. It is called only if the file may be too large.
+// Outline records the fields of a struct that was not read from a file, and reports values that
+// no file can have. marshal returns the file. Outline calls marshal only if the file may be too
+// large.
 func Outline(r *Report, document any, marshal func() ([]byte, error)) {
 	r.Ranked = true
 	o := &outline{Report: r}
@@ -56,7 +57,7 @@ func Outline(r *Report, document any, marshal func() ([]byte, error)) {
 	}
 }
 
-// value notes a field and all fields in it.
+// value records a field and all fields in it.
 func (o *outline) value(value reflect.Value, at Place) {
 	o.mark(at)
 	switch value.Kind() {
@@ -104,7 +105,8 @@ func (o *outline) mark(at Place) {
 	}
 }
 
-// structure notes the fields of a struct that Marshal would write, without one of them.
+// structure records the fields of a struct that Marshal would write, except for the field
+// without.
 func (o *outline) structure(value reflect.Value, at Place, except string) {
 	for i := range value.NumField() {
 		name, option, _ := strings.Cut(value.Type().Field(i).Tag.Get("yaml"), ",")
@@ -141,7 +143,7 @@ func (o *outline) string(text string, at Place) {
 	}
 }
 
-// free notes a value of any form, by the rules of decoder.free.
+// free records a value of any form, by the rules of decoder.free.
 func (o *outline) free(value any, at Place, depth int) {
 	o.mark(at)
 	if depth == 0 {

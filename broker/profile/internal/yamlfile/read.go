@@ -14,8 +14,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// The names of the fields that the structs have to have: the root has a list of profiles, and
-// each profile has a name.
+// The names of fields that the structs must have: the list of profiles of the root, and the name
+// of each profile.
 const (
 	profiles = "Profiles"
 	name     = "Name"
@@ -88,7 +88,7 @@ var syntaxErrorLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 // library's scanner counts lines from 1.
 var grammarError = regexp.MustCompile(`^did not find expected (node content|key|'-' indicator|',' or|<document start>)`)
 
-// syntaxError returns the line in a message of the library, and the rest of the message. The
+// syntaxError splits a message of the YAML library into the line and the rest of the message. The
 // library does not report columns.
 func syntaxError(err error) (Position, string) {
 	text := err.Error()

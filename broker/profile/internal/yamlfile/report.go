@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Root is the index of problems that belong to the file and to no profile.
+// Root is the index of the file itself, for problems that belong to no profile.
 const Root = -1
 
 // Place is a field of a file.
@@ -57,15 +57,15 @@ type Position struct{ Line, Column int }
 
 func positionOf(n *yaml.Node) Position { return Position{n.Line, n.Column} }
 
-// Report collects the problems of one file. It has the position of each field, so that checks
-// that see only values can report positions.
+// Report collects the problems of one file. It has the position of each field, so checks can
+// report positions although they see only values.
 type Report struct {
 	// File is the name of the file.
 	File string
-	// Ranked is whether the document was not read from a file. Lines are then
-	// numbers that order the problems by their fields.
+	// Ranked reports whether the document was not read from a file. Then lines are numbers that
+	// sort the problems by their fields.
 	Ranked bool
-	// Names are the names of profiles by their indices, as far as they could be read.
+	// Names are the names of profiles by their indices. It has only names that could be read.
 	Names map[int]string
 	// Invalid has the indices of profiles with problems. It has Root if the file has a
 	// problem outside of profiles.

@@ -18,15 +18,15 @@ import (
 
 // Sizes in bytes from which the limits of a caller are computed.
 const (
-	// memoryPerCall is the memory that is planned for a call: callWindow, its headers, and
-	// what gRPC and Go allocate for it. Calls of clients that break HTTP/2 can take three
-	// times as much, and shares leave room for that. The same is planned for a connection.
+	// memoryPerCall is the planned memory of a call: callWindow, its headers, and the allocations
+	// of gRPC and Go. Calls of clients that violate HTTP/2 can take three times as much, and
+	// shares leave room for that. The planned memory of a connection is the same.
 	memoryPerCall = 32 << 10
 	// SmallMessage is the size of the largest message that needs no memory beside
 	// memoryPerCall.
 	SmallMessage = 8 << 10
-	// minMemory is how much the messages of a caller may always take together: it is enough
-	// for a request of the largest size and its reply.
+	// minMemory is the smallest share of memory for the messages of a caller. It is enough for a
+	// request of the largest size and its reply.
 	minMemory = 4 << 20
 )
 
@@ -34,8 +34,8 @@ const (
 // more memory than a call, see package stream.
 const callsPerStream = 4
 
-// Share is how many connections, calls and streams, and how much memory, one caller may
-// have at one time.
+// Share is the maximum number of connections, calls and streams, and the maximum amount of
+// memory, of one caller at one time.
 type Share struct {
 	connections, calls, streams int64
 	// memory is for messages of more than SmallMessage, in bytes.
@@ -56,14 +56,15 @@ func ShareOf(memory int64, connections, callers int) Share {
 	}
 }
 
-// Caller is all clients of one socket together. It counts what they use of their share.
+// Caller stands for all clients of one socket together. It counts what they use of their share.
 type Caller struct {
 	// name is the name of the container. It is empty if one socket is for all callers.
 	name string
 	Share
 	processors *work.Processors
 	messages   *semaphore.Weighted
-	// transfers is what messages may transfer at one time, in bytes, maxTransfers at most.
+	// transfers is the number of bytes that messages may transfer at one time, at most
+	// maxTransfers.
 	transfers    *semaphore.Weighted
 	maxTransfers int64
 	gate         *gate
@@ -71,20 +72,20 @@ type Caller struct {
 	Turns work.Caller
 
 	calls, streams atomic.Int64
-	// arriving is how many calls have come that have no slot yet. Calls of unknown methods
-	// never take a slot.
+	// arriving is the number of calls that have arrived and have no slot yet. Calls of unknown
+	// methods never take a slot.
 	arriving atomic.Int64
-	// allowance is how many bytes clients may send outside of calls and messages, see
-	// allowanceBytes.
+	// allowance is the maximum number of bytes that clients may send outside of calls and
+	// messages, see allowanceBytes.
 	allowance atomic.Int64
-	// begun is how many calls have begun since the last pause of the gate.
+	// begun is the number of calls that have begun since the last pause of the gate.
 	begun atomic.Int32
-	// misuses counts calls of noteMisuse since misusesSince. throttledAt is when misuses
-	// last reached its limit. Both times are in nanoseconds since 1970, 0 for never.
+	// misuses counts calls of noteMisuse since misusesSince. throttledAt is the time at which
+	// misuses last reached its limit. Both times are in nanoseconds since 1970, or 0.
 	misuses                   atomic.Int32
 	misusesSince, throttledAt atomic.Int64
 
-	// reclaimedAt is when reclaim looked last, in nanoseconds since 1970, 0 for never.
+	// reclaimedAt is the time of the last reclaim, in nanoseconds since 1970, or 0.
 	reclaimedAt atomic.Int64
 
 	mu    sync.Mutex
@@ -105,9 +106,9 @@ func NewCaller(name string, share Share, used *work.Processors) *Caller {
 	return c
 }
 
-// admit adds a connection. If the caller already has as many connections as it may have,
-// admit closes the one that has had no call for the longest time: its client connects again
-// when it needs to. admit reports false, and adds nothing, if all connections have calls.
+// admit adds a connection. If the caller already has as many connections as it may have, admit
+// closes the connection that has had no call for the longest time, whose client can connect
+// again. If all connections have calls, admit adds nothing and reports false.
 func (c *Caller) admit(conn *Conn) bool {
 	c.mu.Lock()
 	var idle *Conn
@@ -182,7 +183,7 @@ func (c *Caller) LeaveStream() { c.streams.Add(-1) }
 // TryMemory takes memory for messages, in bytes. It reports whether there was enough.
 func (c *Caller) TryMemory(bytes int64) bool { return c.messages.TryAcquire(bytes) }
 
-// ReleaseMemory gives back memory of messages, in bytes.
+// ReleaseMemory releases memory of messages, in bytes.
 func (c *Caller) ReleaseMemory(bytes int64) { c.messages.Release(bytes) }
 
 // NoRoom returns RESOURCE_EXHAUSTED for a reply of size bytes for which there is no memory.

@@ -11,9 +11,9 @@ import (
 // EncodedMessage is a message of a stream in its wire format.
 type EncodedMessage mem.BufferSlice
 
-// Codec is gRPC's codec for protobuf. It writes replies that are encoded already, an
-// [EncodedMessage] or the reply in a [Slot], as they are. Handlers read requests without
-// the codec, see [Incoming].
+// Codec is gRPC's codec for protobuf. It writes encoded replies, which are an [EncodedMessage] or
+// the reply in a [Slot], without a change. Handlers read requests without the codec, see
+// [Incoming].
 type Codec struct{ encoding.CodecV2 }
 
 // NewCodec returns the codec of a server.

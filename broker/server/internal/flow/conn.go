@@ -13,39 +13,40 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/unixsocket"
 )
 
-// sendBuffer is how many bytes the system buffers of what the broker has written to a
-// connection and its client has not read. Linux doubles the number for its own needs, and
-// counts the buffer as memory of the broker.
+// sendBuffer is the number of bytes that the system buffers after the broker has written them and
+// before the client has read them. Linux doubles the number for its own needs, and counts the
+// buffer as memory of the broker.
 const sendBuffer = 16 << 10
 
 // stallTime is how long a write may take before the broker assumes that the client does
 // not read.
 const stallTime = 10 * time.Millisecond
 
-// Conn is a connection that knows its caller, and which slots wait for its client.
+// Conn is a connection of a caller, with the slots that wait for its client.
 type Conn struct {
 	*net.UnixConn
 	Caller *Caller
 	unixsocket.Identity
 	ready readiness
-	// reading is whether the connection has one of the caller's turns to be read.
+	// reading reports whether the connection has one of the caller's turns to be read.
 	reading atomic.Bool
 	// Jobs has the calls of the connection that wait for a worker.
 	Jobs work.Queue
 
-	// write is locked while the broker writes with writer. writing is when the write began, in
-	// nanoseconds since 1970, 0 for no write. announced is whether the first frame was
+	// write is locked while the broker writes with writer. writing is the time at which the write
+	// began, in nanoseconds since 1970, or 0. announced reports whether the first frame was
 	// written.
 	write     sync.Mutex
 	writer    rawio.Writer
 	writing   atomic.Int64
 	announced bool
-	// wide is whether the connection has gRPC's window, see wideConnections.
+	// wide reports whether the connection has gRPC's window, see wideConnections.
 	wide bool
 
 	mu   sync.Mutex
 	gone bool // whether the connection is closed for new calls
-	// calls is how many calls the connection has, and quiet since when it has none.
+	// calls is the number of calls of the connection, and quiet is the time since it has had
+	// none.
 	calls int
 	quiet time.Time
 	// first and last are the ends of the list of slots that wait for the client. The
@@ -58,7 +59,7 @@ func newConn(conn *net.UnixConn, from *Caller, who unixsocket.Identity) *Conn {
 }
 
 // MayUse reports whether the options of the broker let the caller of the connection use a
-// profile. It reports false for a nil connection, so that a defect allows nothing.
+// profile. It reports false for a nil connection, so a defect allows nothing.
 func (c *Conn) MayUse(name string) bool { return c != nil && c.Identity.MayUse(name) }
 
 // Write implements net.Conn.
@@ -91,8 +92,8 @@ func (c *Conn) stalled(now time.Time, patience time.Duration) bool {
 	return since != 0 && now.UnixNano()-since > int64(patience)
 }
 
-// takeTurn takes one of the caller's turns to read, and reports whether it did. With wait it
-// waits for a turn, and otherwise it takes only a free one.
+// takeTurn takes one of the caller's turns to read, and reports whether it has one. With wait it
+// waits for a turn. Otherwise it takes only a free turn.
 func (c *Conn) takeTurn(wait bool) bool {
 	gate := c.Caller.gate
 	if !gate.tryEnter(c) {
@@ -125,8 +126,8 @@ func (c *Conn) Close() error {
 	return err
 }
 
-// retire closes a connection for new calls, and reports true. It reports false, and does
-// nothing, if the connection has calls.
+// retire closes a connection for new calls, and reports true. If the connection has calls, it
+// does nothing and reports false.
 func (c *Conn) retire() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -155,8 +156,8 @@ func (c *Conn) overdue(now time.Time, patience time.Duration) bool {
 	return c.first != nil && now.Sub(c.first.since) > patience
 }
 
-// link appends a slot to the list of slots that wait for the client. Whoever calls link,
-// linked, unlink or remove has locked c.mu.
+// link appends a slot to the list of slots that wait for the client. The callers of link, linked,
+// unlink and remove have locked c.mu.
 func (c *Conn) link(p *Slot, now time.Time) {
 	p.since, p.prev, p.next = now, c.last, nil
 	if c.last == nil {

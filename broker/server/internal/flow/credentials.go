@@ -16,7 +16,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/unixsocket"
 )
 
-// authInfo is what gRPC stores with each connection: who calls, and the connection itself.
+// authInfo is the value that gRPC stores with each connection: the caller, and the connection
+// itself.
 type authInfo struct {
 	credentials.CommonAuthInfo
 	profile.Caller
@@ -26,8 +27,8 @@ type authInfo struct {
 // AuthType implements credentials.AuthInfo.
 func (authInfo) AuthType() string { return "unix" }
 
-// Credentials finds out who calls, once for each connection. It does not encrypt, because
-// what passes through a Unix socket does not leave the machine.
+// Credentials identifies the caller once for each connection. It does not encrypt, because the
+// data of a Unix socket does not leave the machine.
 type Credentials struct{}
 
 // ServerHandshake implements credentials.TransportCredentials.
@@ -65,8 +66,8 @@ func (c Credentials) Clone() credentials.TransportCredentials { return c }
 // OverrideServerName implements credentials.TransportCredentials.
 func (Credentials) OverrideServerName(string) error { return nil }
 
-// PeerOf returns who makes the call, and the connection of the call. For a context that has
-// no connection it returns a caller that no list of callers allows, and nil.
+// PeerOf returns the caller and the connection of a call. For a context without a connection it
+// returns nil and a caller that is in no list of callers.
 func PeerOf(ctx context.Context) (profile.Caller, *Conn) {
 	if p, ok := peer.FromContext(ctx); ok {
 		if info, ok := p.AuthInfo.(authInfo); ok {

@@ -5,11 +5,13 @@
 // the limits.
 //
 //   - [Listener] accepts connections, and [Credentials] finds out who calls.
-//   - [Conn] is a connection. It decides when it is read, and whether its client is too slow.
-//   - [Slot] is what a call holds of the share, from its beginning until its reply is written.
+//   - [Conn] is a connection. It decides when the broker reads it, and whether its client is too
+//     slow.
+//   - [Slot] is the part of the share that a call holds, from its beginning until its reply is
+//     written.
 //   - [Incoming] reads messages as soon as there is memory for them.
-//   - [Turn] lets a stream serve messages when its caller may use a processor.
-//   - [Codec] writes replies that are encoded already.
+//   - [Turn] lets a stream serve messages while its caller may use a processor.
+//   - [Codec] writes encoded replies.
 //
 // Locks belong to one connection or to one caller. No lock is shared by all callers.
 //

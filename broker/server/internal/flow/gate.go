@@ -13,20 +13,20 @@ import (
 	"google.golang.org/grpc/tap"
 )
 
-// gate lets a few connections of a caller be read at one time, and messages of its
-// streams be served: one fewer than there are processors, but one. So the calls that one
-// connection sent begin before the next one is read, and a caller with many busy
-// connections leaves a processor to others.
+// gate limits how many connections of a caller are read, and how many of its streams are served,
+// at one time: one fewer than there are processors, but at least one. So the calls of one
+// connection begin before the next connection is read, and a caller with many busy connections
+// leaves a processor to others.
 type gate struct {
 	turns   *semaphore.Weighted
 	waiting atomic.Int32
 
 	mu sync.Mutex
-	// taken are the turns that somebody has.
+	// taken are the turns in use.
 	taken []takenTurn
 }
 
-// turnHolder is who has a turn: a connection that is read, or a stream.
+// turnHolder is the holder of a turn: a connection that is read, or a stream.
 type turnHolder interface {
 	// stalled reports whether a write to the connection has taken longer than patience.
 	stalled(now time.Time, patience time.Duration) bool
@@ -37,9 +37,9 @@ type takenTurn struct {
 	since  time.Time
 }
 
-// gateTime is how long a write to a connection may take before the next one gets its turn:
-// gRPC does not go on with a connection while too much waits to be written to it.
-// longestTurn is a bound for what nobody has thought of.
+// gateTime is how long a write to a connection may take before the next connection gets its turn,
+// because gRPC does not read a connection while too much waits to be written to it. longestTurn
+// bounds a turn in all other cases.
 const (
 	gateTime    = 20 * time.Millisecond
 	longestTurn = time.Second
@@ -56,7 +56,7 @@ func (g *gate) tryEnter(holder turnHolder) bool {
 	return true
 }
 
-// enter waits for a turn, in the order in which holders came.
+// enter waits for a turn. Holders get turns in the order of their calls of enter.
 func (g *gate) enter(holder turnHolder) {
 	g.endStuck()
 	var watch *time.Timer
@@ -78,15 +78,15 @@ func (g *gate) take(holder turnHolder) {
 	g.taken = append(g.taken, takenTurn{holder, time.Now()})
 }
 
-// release gives the turn of the holder to the next one, unless endStuck did.
+// release passes the turn of the holder to the next holder, unless endStuck has done so.
 func (g *gate) release(holder turnHolder) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.end(func(t takenTurn) bool { return t.holder == holder })
 }
 
-// endStuck gives the turns that may not end soon to the next ones: so one connection is read
-// for each of them, and not all that wait.
+// endStuck passes the turns that may not end soon to the next holders. So one waiting connection
+// is read for each of them, and not all waiting connections.
 func (g *gate) endStuck() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -105,14 +105,13 @@ func (g *gate) end(match func(takenTurn) bool) {
 	}
 }
 
-// A caller is not read for pauseTime once it began pauseCalls calls while more of its
-// connections wait to be read. Processors that have nothing else to do then look at once
-// for what other callers have sent, which they do every 10 ms otherwise. While the caller
-// is busy, it is not read until some of its calls end. Calls may also wait for what their
-// clients have yet to send, so that it is read again where none ended in maxPauses pauses,
-// some 20 ms. Where they end slowly, it is read again after longestPause pauses, some 100
-// ms. Pauses are counted and not timed: on a busy machine the process may get no processor
-// for as long.
+// Limits of pauses. A caller that has begun pauseCalls calls while more of its connections wait
+// to be read is not read for pauseTime. Idle processors then look for data of other callers at
+// once, and not only every 10 ms. A busy caller is not read until some of its calls end. Calls
+// may also wait for data of their clients, so a caller is read again if none of its calls ends in
+// maxPauses pauses, some 20 ms. If its calls end slowly, it is read again after longestPause
+// pauses, some 100 ms. Pauses are counted and not timed, because on a busy machine the process
+// may get no processor for as long.
 const (
 	pauseTime    = 50 * time.Microsecond
 	pauseCalls   = 32
@@ -120,8 +119,8 @@ const (
 	longestPause = 2000
 )
 
-// Yield takes a turn of the caller and does nothing in it. A stream with many small
-// messages yields now and then, so that such streams leave a processor to others, too.
+// Yield takes a turn of the caller and ends it at once. A stream with many small messages yields
+// from time to time, so that it leaves a processor to other callers.
 func (c *Caller) Yield() {
 	turn := c.NewTurn()
 	c.gate.enter(&turn)
@@ -129,7 +128,8 @@ func (c *Caller) Yield() {
 	c.gate.release(&turn)
 }
 
-// endTurn ends the turn of the holder, after a pause where the caller has to wait.
+// endTurn ends the turn of the holder. If the caller has to pause, endTurn first waits for the
+// pause.
 func (c *Caller) endTurn(holder turnHolder) {
 	switch {
 	case c.throttled():
@@ -141,8 +141,8 @@ func (c *Caller) endTurn(holder turnHolder) {
 	c.gate.release(holder)
 }
 
-// pause waits for pauseTime, and then until the caller is not busy any more, the number of
-// its calls stays the same for maxPauses pauses, or for longestPause pauses.
+// pause waits for pauseTime. Then it waits until the caller is not busy any more, until the
+// number of its calls has not changed for maxPauses pauses, or for longestPause pauses.
 func (c *Caller) pause() {
 	<-time.After(pauseTime)
 	calls, same := c.present(), 0
@@ -159,16 +159,17 @@ func (c *Caller) pause() {
 	}
 }
 
-// present returns how many calls the caller has, streams apart, with those that take their
-// slots soon.
+// present returns the number of calls of the caller without streams. It includes calls that are
+// about to take their slots.
 func (c *Caller) present() int64 { return c.Calls() - c.streams.Load() + c.arriving.Load() }
 
-// busy reports whether the caller has a quarter of the calls that it may have, streams
-// apart. So many keep all processors at work for a millisecond or two, for which others wait.
+// busy reports whether the caller has a quarter of the calls that it may have, without streams.
+// Such a number of calls occupies all processors for a millisecond or two, and other callers wait
+// for as long.
 func (c *Caller) busy() bool { return c.present() > max(pauseCalls, c.Share.calls/4) }
 
-// NoteCall notes a call as soon as its headers are read, so that it counts before the next
-// connection is read. It implements tap.ServerInHandle, and refuses nothing.
+// NoteCall counts a call as soon as its headers are read, before the next connection is read. It
+// implements tap.ServerInHandle, and refuses nothing.
 func NoteCall(ctx context.Context, _ *tap.Info) (context.Context, error) {
 	c := ConnOf(ctx).Caller
 	c.begun.Add(1)
@@ -176,25 +177,25 @@ func NoteCall(ctx context.Context, _ *tap.Info) (context.Context, error) {
 	return ctx, nil
 }
 
-// arrived notes that a call of NoteCall came to take its slot.
+// arrived records that a call of NoteCall is about to take its slot.
 func (c *Caller) arrived() {
 	if c.arriving.Add(-1) < 0 {
 		c.arriving.Add(1) // it was given up, see pause
 	}
 }
 
-// Turn is a stream's permission of the gate of its caller to serve messages. It must not be
-// copied once it has begun.
+// Turn is a stream's turn at the gate of its caller, in which it may serve messages. It must not
+// be copied once it has begun.
 type Turn struct {
 	caller *Caller
-	// taken says that the turn has begun.
+	// taken reports whether the turn has begun.
 	taken bool
 }
 
 // NewTurn returns a turn for a stream of the caller. It has not begun.
 func (c *Caller) NewTurn() Turn { return Turn{caller: c} }
 
-// Begin begins a turn, unless there is one.
+// Begin begins the turn, unless it has begun.
 func (t *Turn) Begin() {
 	if t.taken {
 		return

@@ -19,8 +19,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/messages"
 )
 
-// wireStream is gRPC's stream of a call. The interface that gRPC documents for it does not
-// have these methods. With them the broker learns the length of a message before the client
+// wireStream is gRPC's stream of a call. The interface that gRPC documents for it does not have
+// these methods. With these methods the broker reads the length of a message before the client
 // may send the whole message, and reads the message into its own memory.
 type wireStream interface {
 	// ReadMessageHeader allows the client to send as many bytes as the buffer has, and fills
@@ -42,7 +42,7 @@ type Incoming struct {
 	// head is the prefix of a message: one byte says whether it is compressed, four bytes
 	// are its length.
 	head [5]byte
-	// awaitsMemory is whether a message waits for memory, and its client waits as well.
+	// awaitsMemory reports whether a message waits for memory. Its client waits as well.
 	awaitsMemory atomic.Bool
 }
 
@@ -54,8 +54,8 @@ func (in *Incoming) Open(ctx context.Context, p *Slot, what fmt.Stringer, limit 
 		return status.Errorf(codes.Internal, "%s: the stream of this version of gRPC has no ReadMessageHeader, expected one that has", what)
 	}
 	p.ended = ctx.Done()
-	// A client that holds memory and does not go on loses its connection after idleTime.
-	// Twice that time is enough for its memory to become free.
+	// A client that holds memory and sends nothing loses its connection after idleTime. So its
+	// memory is free after twice that time.
 	in.stream, in.Slot, in.What, in.limit, in.MemoryWait = stream, p, what, limit, 2*idleTime
 	if name := stream.RecvCompress(); name != "" && name != encoding.Identity {
 		return in.compressed()
@@ -67,8 +67,8 @@ func (in *Incoming) compressed() error {
 	return status.Errorf(codes.Unimplemented, "%s: found compressed messages, expected uncompressed ones", in.What)
 }
 
-// Next returns the next message, or io.EOF if there is none. [Incoming.Done] gives back the
-// buffer of the message, which is from [messages.Buffers], and its memory, which the slot holds.
+// Next returns the next message, or io.EOF if there is none. [Incoming.Done] releases the buffer
+// of the message, which is from [messages.Buffers], and its memory, which the slot holds.
 func (in *Incoming) Next(ctx context.Context) (*[]byte, error) {
 	if err := in.stream.ReadMessageHeader(in.head[:]); err != nil {
 		if errors.Is(err, io.EOF) {
@@ -83,7 +83,7 @@ func (in *Incoming) Next(ctx context.Context) (*[]byte, error) {
 	case int64(size) > int64(in.limit):
 		return nil, status.Errorf(codes.InvalidArgument, "%s: a message has %d bytes, expected at most %d", in.What, size, in.limit)
 	}
-	// The time that the message waits for memory does not count as the client's.
+	// The time for which the message waits for memory does not count as time of the client.
 	in.Slot.clientDone()
 	in.awaitsMemory.Store(true)
 	err := in.Slot.TakeMemory(ctx, in.What, int(size), in.MemoryWait)
@@ -113,7 +113,7 @@ func (in *Incoming) Reserve(ctx context.Context, bytes int64) error {
 // WaitsForMemory reports whether a message waits for memory, and its client waits as well.
 func (in *Incoming) WaitsForMemory() bool { return in.awaitsMemory.Load() }
 
-// Done gives back the buffer of a message and its memory.
+// Done releases the buffer of a message and its memory.
 func (in *Incoming) Done(wire *[]byte) {
 	messages.Buffers.Put(wire)
 	in.Slot.ReleaseMemory()

@@ -14,14 +14,14 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/work"
 )
 
-// readiness reads from a connection. It takes a buffer once there is something to read, so
-// an idle connection holds no buffer.
+// readiness reads from a connection. It takes a buffer only when data has arrived, so an idle
+// connection holds no buffer.
 type readiness struct {
 	raw syscall.RawConn
 	// try is the method value readNow. It is made once, so that reads do not allocate it.
 	try func(uintptr) bool
 
-	// inRow is how many reads in a row found something to read.
+	// inRow is the number of consecutive reads that found something to read.
 	inRow int
 
 	// The other fields belong to the current read.
@@ -31,15 +31,16 @@ type readiness struct {
 	buffer *[]byte
 	n      int
 	err    error
-	// crowded is whether other connections of the caller have all turns. admitted is
-	// whether the connection has waited for a turn already.
+	// crowded reports whether other connections of the caller have all turns. admitted reports
+	// whether the connection has already waited for a turn.
 	crowded, admitted bool
 }
 
-// quietReads is how many reads in a row may find something to read while the process uses one
-// processor. With more the connection is one that always has something to read, and nothing
-// else would be noticed while a single processor serves it. So many reads take some
-// milliseconds. Go's monitor thread looks for what has come in after 10 ms.
+// quietReads is the maximum number of consecutive reads that may find something to read while the
+// process uses one processor. A connection with more of them always has something to read, and
+// while a single processor serves it, the process would not notice data on other connections.
+// This number of reads takes some milliseconds. Go's monitor thread looks for data on other
+// connections only after 10 ms.
 const quietReads = 128
 
 // open makes r read from the connection.
@@ -84,13 +85,13 @@ func (r *readiness) readNow(fd uintptr) bool {
 	return !errors.Is(r.err, syscall.EAGAIN)
 }
 
-// ReadOnReady waits until there is something to read, takes a buffer of size bytes from
-// pool and reads into it. Whoever called puts the buffer back. ReadOnReady returns io.EOF
-// without a buffer if the client has closed its side.
+// ReadOnReady waits until there is something to read, takes a buffer of size bytes from pool and
+// reads into it. The caller puts the buffer back. ReadOnReady returns io.EOF without a buffer if
+// the client has closed its side.
 //
-// gRPC reads with this method if a connection has it, and otherwise with Read and a
-// permanent buffer for each connection. It never calls the method twice at one time, and
-// it has used the bytes of one call when it makes the next.
+// gRPC reads with this method if a connection has it, and otherwise with Read and a permanent
+// buffer for each connection. It never calls the method concurrently, and it has used the bytes
+// of one call before it makes the next call.
 func (c *Conn) ReadOnReady(size int, pool mem.BufferPool) (*[]byte, int, error) {
 	c.endTurn()
 	c.awaitReader()

@@ -4,11 +4,11 @@ package flow
 
 import "time"
 
-// reclaimTime is how long ago a reply must have been given to gRPC before its slot is
-// reclaimed. Where no write takes as long, gRPC has looked at each reply within this time.
+// reclaimTime is the age at which the slot of a reply is reclaimed, from when gRPC got the reply.
+// If no write takes as long, gRPC has processed each reply within this time.
 const reclaimTime = time.Second
 
-// endReplies ends the slots of the replies that gRPC has and that end selects.
+// endReplies ends the slots of replies in gRPC that end selects.
 func (c *Conn) endReplies(end func(*Slot) bool) {
 	var ended []*Slot
 	c.mu.Lock()
@@ -26,10 +26,10 @@ func (c *Conn) endReplies(end func(*Slot) bool) {
 	}
 }
 
-// reclaim ends the slots of replies that gRPC has dropped. gRPC neither writes nor frees a
-// reply that it gets after it cleaned up the stream of the call, as a deadline can have it
-// (loopyWriter.preprocessData of version 1.85). Without reclaim, such a slot would stay until
-// the connection is closed. A connection that cannot be written to is left alone: gRPC may
+// reclaim ends the slots of replies that gRPC has dropped. gRPC neither writes nor frees a reply
+// that it gets after it has cleaned up the stream of the call, for example because of a deadline
+// (loopyWriter.preprocessData of version 1.85). Without reclaim, such a slot would stay until the
+// connection is closed. reclaim skips a connection whose client does not read, because gRPC may
 // still hold its replies.
 func (c *Conn) reclaim(now time.Time) {
 	if c.writing.Load() != 0 {
@@ -48,8 +48,8 @@ func (c *Conn) reclaim(now time.Time) {
 	})
 }
 
-// reclaim ends the slots of replies that gRPC has dropped, on all connections. It looks at
-// them once in reclaimTime, however many calls wait for memory and ask for it.
+// reclaim ends the slots of replies that gRPC has dropped, on all connections. It does so at most
+// once in reclaimTime, however many calls wait for memory.
 func (c *Caller) reclaim(now time.Time) {
 	last := c.reclaimedAt.Load()
 	if now.UnixNano()-last < int64(reclaimTime) || !c.reclaimedAt.CompareAndSwap(last, now.UnixNano()) {
@@ -62,7 +62,7 @@ func (c *Caller) reclaim(now time.Time) {
 	}
 }
 
-// reclaimMeanwhile reclaims now and then, until the function that it returns is called.
+// reclaimMeanwhile calls reclaim at intervals, until the returned function is called.
 func (c *Caller) reclaimMeanwhile() (stop func()) {
 	c.reclaim(time.Now())
 	var again *time.Timer

@@ -48,7 +48,7 @@ func (p *Slot) Send(stream grpc.ServerStream, message EncodedMessage) error {
 	return stream.SendMsg(message)
 }
 
-// keepMemory gives back the memory beyond size bytes.
+// keepMemory releases the memory beyond size bytes.
 func (p *Slot) keepMemory(size int) {
 	kept := int64(size)
 	if size <= SmallMessage {

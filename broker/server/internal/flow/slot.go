@@ -20,17 +20,17 @@ import (
 // that does not read its replies cannot have more calls than its share.
 type Slot struct {
 	conn *Conn
-	// memory is how many bytes the slot holds.
+	// memory is the number of bytes that the slot holds.
 	memory int64
-	// reserved is how many bytes of memory the slot holds until it ends, for all messages of
-	// a stream. It is 0 if each message takes its own.
+	// reserved is the number of bytes of memory that the slot holds until it ends, for all
+	// messages of a stream. It is 0 if each message takes its own.
 	reserved int64
-	// transfer is the transfer of the message that has the memory, nil for none.
+	// transfer is the transfer of the message that has the memory, or nil.
 	transfer *transfer
 	// reply is the buffer of the reply, nil before there is a reply.
 	reply *[]byte
 
-	// ended is closed once the client has the reply, or gave the call up.
+	// ended is closed once the client has the reply, or has given up the call.
 	ended <-chan struct{}
 
 	// The mutex of the connection guards the fields below. A slot is in the connection's
@@ -67,14 +67,14 @@ func (c *Conn) Enter(what fmt.Stringer) (*Slot, error) {
 	return p, nil
 }
 
-// awaitClient notes that the broker waits for the client from now on.
+// awaitClient records that the broker waits for the client from now on.
 func (p *Slot) awaitClient(now time.Time) {
 	p.conn.mu.Lock()
 	defer p.conn.mu.Unlock()
 	p.conn.link(p, now)
 }
 
-// clientDone notes that the broker does not wait for the client any more.
+// clientDone records that the broker does not wait for the client any more.
 func (p *Slot) clientDone() {
 	p.conn.mu.Lock()
 	defer p.conn.mu.Unlock()
@@ -117,7 +117,7 @@ func (p *Slot) Reserve(ctx context.Context, what fmt.Stringer, bytes int64, pati
 	return nil
 }
 
-// ReserveInstead gives back what the slot has reserved, and then does the same as Reserve.
+// ReserveInstead releases the reserved memory of the slot, and then does the same as Reserve.
 func (p *Slot) ReserveInstead(ctx context.Context, what fmt.Stringer, bytes int64, patience time.Duration) error {
 	p.reserved = 0
 	p.ReleaseMemory()
@@ -169,8 +169,8 @@ func (p *Slot) takeMore(size int) bool {
 	return true
 }
 
-// HandOverMemory returns the memory of the slot in bytes, and leaves the slot without
-// memory. Whoever called gives the memory back with [Caller.ReleaseMemory].
+// HandOverMemory returns the memory of the slot in bytes, and leaves the slot without memory. The
+// caller releases the memory with [Caller.ReleaseMemory].
 func (p *Slot) HandOverMemory() int64 {
 	bytes := p.memory
 	p.memory = 0
@@ -181,7 +181,7 @@ func (p *Slot) HandOverMemory() int64 {
 // Caller returns the caller that the slot belongs to.
 func (p *Slot) Caller() *Caller { return p.conn.Caller }
 
-// ReleaseMemory gives back the memory of the slot, apart from what it has reserved.
+// ReleaseMemory releases the memory of the slot, except for reserved memory.
 func (p *Slot) ReleaseMemory() {
 	if taken := p.memory - p.reserved; taken > 0 {
 		p.conn.Caller.messages.Release(taken)
@@ -196,8 +196,8 @@ func (p *Slot) endTransfer() {
 	p.transfer = nil
 }
 
-// leave gives back what the slot holds. It reports false if the end of the connection has
-// given it back already.
+// leave releases what the slot holds. It reports false if the end of the connection has already
+// released it.
 func (p *Slot) leave() bool {
 	c := p.conn
 	c.mu.Lock()
@@ -212,7 +212,7 @@ func (p *Slot) leave() bool {
 	return first
 }
 
-// End gives back what the slot holds. Nobody may use the slot afterwards.
+// End releases what the slot holds. The slot must not be used afterwards.
 func (p *Slot) End() {
 	if p.leave() {
 		*p = Slot{}
@@ -220,7 +220,7 @@ func (p *Slot) End() {
 	}
 }
 
-// give gives back what the slot holds. The slot is removed from its connection already.
+// give releases what the slot holds. The slot must have been removed from its connection.
 func (p *Slot) give() {
 	p.reserved = 0
 	p.ReleaseMemory()

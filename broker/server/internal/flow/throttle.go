@@ -5,10 +5,10 @@ package flow
 import "time"
 
 // The broker throttles a caller for throttleTime after throttleMisuses misuses within
-// throttleTime. A misuse is a call that exceeds a limit of the caller, or that the client
-// cancels before its request has arrived. While a caller is throttled, the broker reads at
-// most throttledRead bytes of a connection at a time, and then nothing for throttledPause.
-// With that many bytes a client can begin and cancel some thirty calls.
+// throttleTime. A misuse is a call that exceeds a limit of the caller, or that the client cancels
+// before its request has arrived. While a caller is throttled, the broker reads at most
+// throttledRead bytes of a connection, and then nothing for throttledPause. With throttledRead
+// bytes a client can begin and cancel some thirty calls.
 const (
 	throttleTime    = 100 * time.Millisecond
 	throttleMisuses = 16
@@ -16,12 +16,12 @@ const (
 	throttledPause  = time.Millisecond
 )
 
-// All bytes that a client sends use up the allowance of its caller, because frames of a few
-// bytes cost more to read than to send. When the allowance is used up, each misuseBytes
-// count as one misuse. Each call and each message adds twice its size to the allowance,
-// because it comes in frames, and because the client answers replies with frames, too. A
-// message is added once it has its memory, before most of its bytes arrive. So the
-// allowance has room for all messages that have memory.
+// All bytes that a client sends use up the allowance of its caller, because frames of a few bytes
+// cost more to read than to send. When the allowance is used up, each misuseBytes bytes count as
+// one misuse. Each call and each message adds twice its size to the allowance, because it arrives
+// in frames, and because the client answers replies with frames, too. A message is added once it
+// has its memory, before most of its bytes arrive. So the allowance has room for all messages
+// that have memory.
 const (
 	misuseBytes    = 32 << 10
 	allowanceBytes = 8 << 20

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// WatchClients closes the connections of clients that take longer than idleTime to send the
-// rest of a request or to read a reply, until ctx ends. What they hold is then free for the
-// other clients of their caller. It also logs which callers are throttled.
+// WatchClients closes the connections of clients that take longer than idleTime to send the rest
+// of a request or to read a reply, until ctx ends. The other clients of their caller can then use
+// what they held. It also logs which callers are throttled.
 func WatchClients(ctx context.Context, logger *slog.Logger, callers []*Caller, idleTime time.Duration) {
 	tick := time.NewTicker(max(time.Millisecond, idleTime/4))
 	defer tick.Stop()

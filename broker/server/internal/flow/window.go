@@ -9,18 +9,18 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// callWindow is how many bytes of a call a client may send before the broker has read the
-// length of the first message and has memory for it. gRPC has no option for less than
-// 64 KiB, so the broker changes the first frame that gRPC sends. gRPC accepts that a client
-// sends less than gRPC has expected.
+// callWindow is the maximum number of bytes of a call that a client may send before the broker
+// has read the length of the first message and has memory for it. gRPC has no option for less
+// than 64 KiB, so the broker changes the first frame that gRPC sends. gRPC accepts clients that
+// send less than it expects.
 //
-// callWindow is more than a quarter of what gRPC expects, because gRPC lets the client send
-// more only after it has read a quarter.
+// callWindow is more than a quarter of gRPC's window, because gRPC lets the client send more only
+// after it has read a quarter.
 const callWindow = 24 << 10
 
-// wideConnections is how many connections of a caller have gRPC's window of 64 KiB instead
-// of callWindow. The larger window makes Exchange with many concurrent calls a fifth faster.
-// Most callers have no more connections than this.
+// wideConnections is the number of connections of a caller that have gRPC's window of 64 KiB
+// instead of callWindow. The larger window makes Exchange with many concurrent calls a fifth
+// faster. Most callers have no more connections than this.
 const wideConnections = 2
 
 // Sizes in bytes of the parts of a SETTINGS frame (RFC 9113, sections 4.1 and 6.5.1).

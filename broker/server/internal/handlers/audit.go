@@ -16,9 +16,9 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry/tracing"
 )
 
-// Record writes the audit record of a call that ends with err, if it has to have one. It is
-// called before the client gets the reply, and returns the error that the client gets: if a
-// record is required and was not written, there is no reply.
+// Record writes the audit record of a call that ends with err, if the call has to have one. It is
+// called before the client gets the reply. It returns err, or the error that the client gets
+// instead of the reply if a required record cannot be written.
 func (h *Handlers) Record(c *Call, err error) error {
 	policy := h.audits(c)
 	if policy.Level == profile.AuditNone || c.recorded || !h.records(c, policy.Level, err != nil) {
@@ -48,8 +48,8 @@ func (h *Handlers) RecordBegin(c *Call) error {
 	return h.write(c, policy, &r)
 }
 
-// audits returns what the profile of a call says about records. A call that names no profile
-// that is served is recorded if any profile records calls.
+// audits returns the audit policy for a call. A call that names no served profile is recorded if
+// any profile records calls.
 func (h *Handlers) audits(c *Call) profile.AuditPolicy {
 	if c.profile != nil {
 		return c.profile.Audit()

@@ -21,9 +21,9 @@ type certificateRequest interface {
 	GetCrlDistributionPoints() []string
 }
 
-// IssueCertificate serves SignCertificate for every generation. It returns the certificate
-// in DER and the name of the algorithm of its signature. notBefore and notAfter are in
-// seconds since 1970, nil if the request does not have them.
+// IssueCertificate serves SignCertificate for every generation. It returns the certificate in DER
+// and the name of the algorithm of its signature. notBefore and notAfter are in seconds since
+// 1970, or nil if the request does not have them.
 func (h *Handlers) IssueCertificate(c *Call, request certificateRequest, notBefore, notAfter *uint64) (der []byte, algorithm string, err error) {
 	if err := checkCertificateSizes(c, request); err != nil {
 		return nil, "", err

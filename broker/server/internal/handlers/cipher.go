@@ -82,7 +82,7 @@ func (h *Handlers) cipher(c *Call, name string, source KeySource) (*profile.Ciph
 		if cipher == nil {
 			return nil, nil, requests.Refused(codes.InvalidArgument, c.Operation, name, "%s.keyId names a key pair, expected an AES key", source.Field)
 		}
-		// What is encrypted with a short tag could never be decrypted again.
+		// Data that is encrypted with this short tag could never be decrypted.
 		if key.Remote() && policy.TagSize() != engine.FullTagSize {
 			return nil, nil, requests.Refused(codes.FailedPrecondition, c.Operation, name, "the key %q stays in its key manager, which makes and checks tags of %d bits, and the profile has a ShortTagLength of %d bits", source.ID, 8*engine.FullTagSize, 8*policy.TagSize())
 		}

@@ -27,11 +27,11 @@ import (
 
 // WrappedKey is a wrapped key of a request with its context.
 type WrappedKey struct {
-	// Field is the path of the fields below in the request, with a dot at its end, or empty.
+	// Field is the path of the fields below in the request. It ends with a dot, or is empty.
 	Field         string
 	Blob, Context []byte
-	// Turn is whether a key in memory has to wait for its turn to unwrap, because the goroutine
-	// is not a worker.
+	// Turn reports whether unwrapping with a key in memory has to wait for a worker, because the
+	// goroutine is not a worker.
 	Turn bool
 }
 
@@ -103,8 +103,8 @@ func (h *Handlers) UnwrapKey(c *Call, name string, given WrappedKey) (dataKey []
 	return dataKey, w.header.Algorithm, nil
 }
 
-// RewrapKey serves RewrapKey. id is the id of the new wrapping key, empty for the old one.
-// unchanged is whether wrapped is the wrapped key of the request.
+// RewrapKey serves RewrapKey. id is the id of the new wrapping key, or empty for the old one.
+// unchanged reports whether wrapped is the wrapped key of the request.
 func (h *Handlers) RewrapKey(c *Call, name string, given WrappedKey, id string) (wrapped []byte, with algorithm.Wrapping, unchanged bool, err error) {
 	policy, err := h.dataKeys(c, name, given.Context)
 	if err != nil {
@@ -121,8 +121,8 @@ func (h *Handlers) RewrapKey(c *Call, name string, given WrappedKey, id string) 
 	if err != nil {
 		return nil, 0, false, err
 	}
-	// Both keys are found before, so that a call that has to wait for the new one, and is called
-	// again, unwraps once.
+	// Find both keys before unwrapping. A call that has to wait for the new key is called again,
+	// and should unwrap only once.
 	dataKey, err := old.unwrap(given)
 	if err != nil {
 		return nil, 0, false, err
@@ -170,8 +170,8 @@ func (h *Handlers) dataKeys(c *Call, name string, context []byte) (*profile.Data
 	return policy, checkContext(c, name, policy, "", context)
 }
 
-// checkContext refuses a context that is too large or that the profile does not want. field is
-// as in WrappedKey.
+// checkContext refuses a context that is too large or that the profile does not allow, and a
+// missing context that the profile requires. field is as in WrappedKey.
 func checkContext(c *Call, name string, policy *profile.DataKeyPolicy, field string, context []byte) error {
 	if err := requests.CheckPartSize(c.Operation, field, "context", len(context), requests.MaxContextSize); err != nil {
 		return err
@@ -198,8 +198,8 @@ type wrapping struct {
 // have it.
 const standardProvider = "-"
 
-// newWrapping returns how a new data key is wrapped: with the newest version of the key, and the
-// first algorithm of the profile that the key has.
+// newWrapping returns the wrapping of a new data key: by the newest version of the key, and by
+// the first algorithm of the profile that the key supports.
 func (h *Handlers) newWrapping(c *Call, name string, policy *profile.DataKeyPolicy, id string, context []byte) (*wrapping, error) {
 	if err := checkKeyID(c.Operation, "", "keyId", id); err != nil {
 		return nil, err
@@ -245,7 +245,7 @@ func (w *wrapping) find(policy *profile.DataKeyPolicy, version string) error {
 	return nil
 }
 
-// noteUse notes the key as the key number i of the use of the call.
+// noteUse records the key as the key number i of the use of the call.
 func (w *wrapping) noteUse(i int) {
 	used := profile.UsedKey{Algorithm: profile.AESKey, ID: w.id}
 	if public := w.key.Public(); public != nil {
@@ -275,8 +275,8 @@ func (w *wrapping) wrap(dataKey []byte) ([]byte, error) {
 	return encoded, nil
 }
 
-// unwrap returns the data key of a wrapped key, and how it was wrapped. The caller overwrites
-// the data key.
+// unwrap returns the data key of a wrapped key, and its wrapping. The caller overwrites the data
+// key.
 func (h *Handlers) unwrap(c *Call, name string, policy *profile.DataKeyPolicy, given WrappedKey) ([]byte, *wrapping, error) {
 	w, err := h.findWrapping(c, name, policy, given)
 	if err != nil {
@@ -289,8 +289,9 @@ func (h *Handlers) unwrap(c *Call, name string, policy *profile.DataKeyPolicy, g
 	return dataKey, w, nil
 }
 
-// findWrapping returns how a key was wrapped, with its wrapping key. Like [wrapping.unwrap], it does
-// not change the call, so that several goroutines can do it for keys of one call.
+// findWrapping returns the wrapping of a wrapped key, with its wrapping key. Like
+// [wrapping.unwrap], it does not change the call, so several goroutines can call it for keys of
+// one call.
 func (h *Handlers) findWrapping(c *Call, name string, policy *profile.DataKeyPolicy, given WrappedKey) (*wrapping, error) {
 	refuse := func(code codes.Code, format string, args ...any) error {
 		return requests.Refused(code, c.Operation, name, "%swrappedKey "+format, append([]any{given.Field}, args...)...)
@@ -333,8 +334,8 @@ func (w *wrapping) unwrap(given WrappedKey) ([]byte, error) {
 	return dataKey, nil
 }
 
-// open unwraps with the key. What a key manager has unwrapped is kept for a short time. The caller
-// and the key were authorised before.
+// open unwraps with the key. It caches data keys that a key manager has unwrapped for a short
+// time. The caller and the key have been authorised before.
 func (w *wrapping) open(given WrappedKey) (dataKey []byte, err error) {
 	wrapper, name, wrapped, additional := w.key.Wrapper(), w.header.Algorithm.String(), w.wrapped, w.header.Additional()
 	operation := w.call.Operation.String()
@@ -369,8 +370,8 @@ func (w *wrapping) cacheID(given WrappedKey) cache.ID {
 	return cache.NewID(identity, []byte(w.profile), []byte(w.set), binary.BigEndian.AppendUint64(nil, generation), given.Blob, given.Context)
 }
 
-// failed returns the error for the client that an error of a wrapper becomes. field is the path
-// of the wrapped key.
+// failed converts an error of a wrapper to the error for the client. field is the path of the
+// wrapped key.
 func (w *wrapping) failed(field string, err error) error {
 	var input *wrap.InputError
 	switch {

@@ -35,12 +35,13 @@ type Handlers struct {
 	// nil if the broker has no such files. cached is whether keys may be kept.
 	Managers func(file string, cached bool) (keys.Provider, error)
 	keyLog   keyLog
-	// InTurn runs a job of a call in its turn for a worker, and returns once the job has ended.
+	// InTurn runs a job of a call in a worker, when it is the caller's turn. It returns once the
+	// job has ended.
 	InTurn func(ctx context.Context, job func())
 	// Audit writes the records of calls. If it is nil, calls whose record is required are refused.
 	Audit   *audit.Log
 	sampled atomic.Uint64 // calls of profiles that record a sample
-	// DataKeys has what key managers have unwrapped.
+	// DataKeys caches data keys that key managers have unwrapped.
 	DataKeys *cache.Cache
 	// Sessions has the encrypted sessions.
 	Sessions *session.Store
@@ -84,10 +85,11 @@ type Call struct {
 	// Deadline is when the call has to end, in addition to the deadline of Context. It is
 	// zero for no deadline.
 	Deadline time.Time
-	// MayWait is whether the call has a goroutine of its own, so that nothing else waits while
-	// it waits for a key manager. If not, such a call ends with ErrWaits, and is called again.
+	// MayWait reports whether the call has its own goroutine, so that nothing else waits while it
+	// waits for a key manager. Without it, a call that has to wait ends with ErrWaits, and is
+	// called again.
 	MayWait bool
-	// Batched is whether a stream of Exchange carries the call.
+	// Batched reports whether a stream of Exchange carries the call.
 	Batched bool
 	// limited is Context with Deadline, nil before untilDeadline. end frees it.
 	limited context.Context //nolint:containedctx // a call has its context for as long as it lasts
@@ -103,19 +105,19 @@ type Call struct {
 	// set is the digest of the set that has the profile, and revision its revision.
 	set      string
 	revision int64
-	// use is what the call uses of the profile. It counts if the call succeeds.
+	// use is the use of the profile by the call. It counts if the call succeeds.
 	use profile.Use
 	// KeyID is the id of the key that encrypted, with its version if it has one.
 	KeyID string
 	// keyVersion is the version of the key that decrypts, empty if it has none.
 	keyVersion string
-	// key is the first key of the broker that the call uses, nil if it uses none.
+	// key is the first key of the broker that the call uses, or nil.
 	key *keys.Key
-	// RequestSize is the size of the request in bytes, and Reply the reply, for metrics and
-	// the audit record. A stream has the size of what it has replied in ReplySize.
+	// RequestSize is the size of the request in bytes, and Reply the reply, for metrics and the
+	// audit record. For a stream, ReplySize is the size of its replies so far.
 	RequestSize, ReplySize int
 	Reply                  proto.Message
-	// recorded is whether the call has its audit record.
+	// recorded reports whether the call has its audit record.
 	recorded bool
 	// PrivateKey is the key of the issuer in a request for a certificate, nil if the
 	// request does not have it.
@@ -127,7 +129,7 @@ type Call struct {
 // overwriteLater makes Overwrite overwrite a secret.
 func (c *Call) overwriteLater(secret []byte) { c.secrets = append(c.secrets, secret) }
 
-// Overwrite overwrites the secrets of the call. The reply has been encoded then.
+// Overwrite overwrites the secrets of the call. It is called after the reply was encoded.
 func (c *Call) Overwrite() {
 	for _, secret := range c.secrets {
 		clear(secret)
@@ -138,7 +140,7 @@ func (c *Call) Overwrite() {
 // ErrWaits is the error of a call that has to wait for a key manager and must not.
 var ErrWaits = errors.New("handlers: the call has to wait for a key manager")
 
-// untilDeadline returns the context of the call, which ends at Deadline as well.
+// untilDeadline returns the context of the call with its Deadline.
 func (c *Call) untilDeadline() context.Context {
 	if c.Deadline.IsZero() {
 		return c.Context
@@ -149,7 +151,7 @@ func (c *Call) untilDeadline() context.Context {
 	return c.limited
 }
 
-// Free frees what the call holds until its end.
+// Free releases the resources of the call.
 func (c *Call) Free() {
 	if c.end != nil {
 		c.end()
@@ -157,7 +159,7 @@ func (c *Call) Free() {
 	}
 }
 
-// Ended counts a call that has ended, and makes a span of it if it is sampled.
+// Ended counts a call that has ended, and makes its span if it is sampled.
 func (h *Handlers) Ended(c *Call, code codes.Code, started, ended time.Time) {
 	c.Free()
 	traceID := ""

@@ -24,7 +24,7 @@ func (h *Handlers) Hash(c *Call, dst []byte, name string, input []byte) (digest 
 	return engine.AppendDigest(dst, policy, input), policy.Algorithm().String(), nil
 }
 
-// HashPolicy returns what the profile of a call says about HashData.
+// HashPolicy returns the policy of HashData in the profile of a call.
 func (h *Handlers) HashPolicy(c *Call, name string) (*profile.HashPolicy, error) {
 	policy, err := offered(h, c, name, (*profile.Compiled).Hash)
 	if err != nil {

@@ -41,9 +41,9 @@ func (h *Handlers) issuer(c *Call, policy *profile.CertificatePolicy, request ce
 
 // issuerOfRequest returns the issuer whose private key is in a request.
 //
-// It parses the key for each request. To keep the parsed key would save about a tenth of
-// the time that a certificate takes (BenchmarkCertificate), but the private keys of clients
-// would stay in memory for longer than they are used.
+// It parses the key for each request. A cache of parsed keys would save about a tenth of the time
+// of a certificate (BenchmarkCertificate), but private keys of clients would stay in memory
+// longer than they are used.
 func issuerOfRequest(c *Call, name string, policy *profile.CertificatePolicy, text []byte, certificate *x509.Certificate) (engine.Issuer, error) {
 	largest := policy.IssuerKeys().LargestGivenRSA()
 	if err := keys.CheckRSASize(certificate.PublicKey, largest); err != nil {
@@ -60,9 +60,9 @@ func issuerOfRequest(c *Call, name string, policy *profile.CertificatePolicy, te
 // Requests have no field for the id of a key, so given, the certificate in the request,
 // selects the key. given may be nil if the profile lists one key.
 //
-// The issuer's certificate is the one that the broker has beside the key. A caller who has
-// the public key can make other certificates for it: with another name, another end or
-// without name constraints.
+// The issuer's certificate is the certificate that the broker has with the key, not the
+// certificate of the request. A caller who has the public key can make other certificates for it,
+// with another name, another end or without name constraints.
 func (h *Handlers) issuerOfBroker(c *Call, name string, policy *profile.CertificatePolicy, given *x509.Certificate) (engine.Issuer, error) {
 	ids := policy.KeyIDs()
 	if len(ids) > 1 && given == nil {
@@ -84,8 +84,9 @@ func (h *Handlers) issuerOfBroker(c *Call, name string, policy *profile.Certific
 		}
 		return issuer, err
 	}
-	// A missing or unusable key does not stop the search, because another key of the list
-	// may match. Any other error does, because the key that failed may be the one.
+	// A missing or unusable key does not stop the search, because another key of the list may
+	// match. Any other error stops the search, because the key that failed may be the selected
+	// one.
 	for _, id := range ids {
 		issuer, err := find(id)
 		switch code := status.Code(err); {
@@ -100,7 +101,7 @@ func (h *Handlers) issuerOfBroker(c *Call, name string, policy *profile.Certific
 	return engine.Issuer{}, requests.Refused(codes.InvalidArgument, c.Operation, name, "caCert is not one of the certificates beside the %d keys that the profile lists in KeyIds and the broker has", len(ids))
 }
 
-// issuerByID returns a key of the broker with the certificate beside it.
+// issuerByID returns a key of the broker with its certificate.
 func (h *Handlers) issuerByID(c *Call, name string, policy *profile.KeyPolicy, id string) (engine.Issuer, error) {
 	key, err := h.key(c, name, policy, KeySource{ByID: true, ID: id})
 	switch {

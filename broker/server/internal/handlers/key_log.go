@@ -11,8 +11,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 )
 
-// keyLogInterval is the shortest time between two lines about keys that cannot be used. A key
-// manager that is away fails each call that needs it.
+// keyLogInterval is the shortest time between two lines about keys that cannot be used. While a
+// key manager is unreachable, each call that needs it fails.
 const keyLogInterval = time.Second
 
 // keyLog limits the lines about keys.
@@ -21,9 +21,9 @@ type keyLog struct {
 	omitted atomic.Int64
 }
 
-// keyFailed logs why a key manager did not do what a call needs. Errors of providers have no
-// part of a key or of an input. Errors of the key directory are the bare errors of package keys,
-// and are not logged again: the directory has logged what is wrong with the key.
+// keyFailed logs why a key manager could not serve a call. Errors of providers have no part of a
+// key or of an input. Errors of the key directory are the bare errors of package keys, and are
+// not logged again: the directory has logged what is wrong with the key.
 func (h *Handlers) keyFailed(c *Call, name, id string, err error) {
 	if err == keys.ErrUnusable || err == keys.ErrUnavailable || !keys.Transient(err) && !errors.Is(err, keys.ErrUnusable) && !errors.Is(err, keys.ErrDenied) { //nolint:errorlint // the bare errors are meant
 		return

@@ -28,8 +28,8 @@ type KeySource struct {
 	Raw           []byte
 }
 
-// check reports what is wrong with the source, whatever the profile says. largest is the
-// largest size in bytes of a key in a request.
+// check returns what is wrong with the source under any profile. largest is the largest size in
+// bytes of a key in a request.
 func (k KeySource) check(op profile.Operation, largest int) error {
 	switch {
 	case k.ByID:
@@ -41,7 +41,7 @@ func (k KeySource) check(op profile.Operation, largest int) error {
 	}
 }
 
-// checkName reports what is wrong with the id of a key, or with its version.
+// checkName returns what is wrong with the id of a key, or with its version.
 func (k KeySource) checkName(op profile.Operation) error {
 	name := k.name()
 	if err := checkKeyID(op, k.Field, ".keyId", name.ID); err != nil || name.Version == "" {
@@ -121,16 +121,17 @@ func (h *Handlers) listedKey(c *Call, name string, policy *profile.KeyPolicy, wa
 		}
 	}
 	if _, external := policy.Manager(); external {
-		// Not every id there can have a version, so the broker might refuse an id that it has given in a reply.
+		// Not every id of that provider can have a version, so the broker might refuse an id from
+		// one of its own replies.
 		key = key.WithVersion("")
 	}
 	return key, nil
 }
 
-// provider returns who has the keys that the profile means.
+// provider returns the provider of the profile's keys.
 func (h *Handlers) provider(c *Call, name string, policy *profile.KeyPolicy, id string) (keys.Provider, error) {
-	// This check comes before the next one, which advises to list the key. That would not
-	// help if the keys are in a key manager.
+	// This check comes before the next one. The error of the next one advises to list the key,
+	// which would not help if the keys are in a key manager.
 	if _, external := policy.Manager(); external {
 		return h.manager(c, name, policy, id)
 	}
@@ -179,8 +180,8 @@ func find(c *Call, provider keys.Provider, name keys.Name) (*keys.Key, error) {
 	return key, err
 }
 
-// keyError returns the error for the client that an error of a provider, or of an operation of
-// a key, becomes.
+// keyError converts an error of a provider, or of an operation of a key, to the error for the
+// client.
 func (h *Handlers) keyError(c *Call, name, id string, err error) error {
 	h.keyFailed(c, name, id, err)
 	ctx := c.untilDeadline()
@@ -211,8 +212,8 @@ func (h *Handlers) keyError(c *Call, name, id string, err error) error {
 	}
 }
 
-// contextOf returns the context for the operations of a key. A key in memory has no use for
-// the deadline, and the timer of a deadline costs more than a small encryption.
+// contextOf returns the context for the operations of a key. A key in memory does not need the
+// deadline, and the timer of a deadline costs more than a small encryption.
 func (c *Call) contextOf(key *keys.Key) context.Context {
 	if key.Remote() {
 		return c.untilDeadline()
@@ -220,8 +221,8 @@ func (c *Call) contextOf(key *keys.Key) context.Context {
 	return c.Context
 }
 
-// checkManager refuses a profile whose keys are in an external key manager. A key of the
-// broker may have the same id by chance, but is not the key that the profile means.
+// checkManager refuses a profile whose keys are in an external key manager. A key of the broker
+// may have the same id by chance, but it is not the key of the profile.
 func checkManager(c *Call, name string, policy *profile.KeyPolicy) error {
 	if client, external := policy.Manager(); external {
 		return requests.Refused(codes.FailedPrecondition, c.Operation, name, "the profile takes keys from the external key manager %q (KMS.Client), which this broker has no access to: it takes keys from openbao alone, with settings in a file that KMS.Config names, for EncryptData and DecryptData", client)
@@ -229,7 +230,7 @@ func checkManager(c *Call, name string, policy *profile.KeyPolicy) error {
 	return nil
 }
 
-// engineError returns the error for the client that an error of package engine becomes.
+// engineError converts an error of package engine to the error for the client.
 func (h *Handlers) engineError(c *Call, name string, err error) error {
 	var input *engine.InputError
 	var precondition *engine.PreconditionError

@@ -12,8 +12,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/served"
 )
 
-// offered returns what the profile of a call says about the operation of the call. policyOf
-// returns nil for a profile that does not offer the operation.
+// offered returns the policy of the operation of a call in its profile. policyOf returns nil for
+// a profile that does not offer the operation.
 func offered[Policy any](h *Handlers, c *Call, name string, policyOf func(*profile.Compiled) *Policy) (*Policy, error) {
 	p, err := h.profile(c, name)
 	if err != nil {
@@ -42,8 +42,8 @@ func (h *Handlers) profile(c *Call, name string) (*profile.Compiled, error) {
 	}
 	caller, conn := flow.PeerOf(c.Context)
 	c.use = profile.Use{Operation: c.Operation, Caller: caller}
-	// This check comes first, so that a caller does not learn which profiles exist that it
-	// may not use.
+	// This check comes first, so a caller does not learn the names of profiles that it may not
+	// use.
 	if !conn.MayUse(name) {
 		return nil, requests.Refused(codes.PermissionDenied, c.Operation, name, "the container %q may use only the profiles that --caller-profiles lists for it%s", conn.Name, serving.Suggestion(c.Context, name))
 	}
@@ -72,7 +72,7 @@ func (h *Handlers) profile(c *Call, name string) (*profile.Compiled, error) {
 
 // notServed returns the error for a profile that the broker does not serve. The code is
 // FAILED_PRECONDITION if the profile file has the profile, because the client cannot correct
-// that, and else INVALID_ARGUMENT.
+// that. Otherwise it is INVALID_ARGUMENT.
 func notServed(c *Call, serving *served.Set, name string) error {
 	refusal, inFile := serving.Refused(name)
 	switch {

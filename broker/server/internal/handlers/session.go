@@ -88,7 +88,7 @@ func (h *Handlers) CloseSession(c *Call, name, id string) error {
 	return nil
 }
 
-// session returns the policy of a call, and who may use its session.
+// session returns the policy of a call, and the owner of its session.
 func (h *Handlers) session(c *Call, name string) (*profile.SessionPolicy, session.Owner, error) {
 	policy, err := offered(h, c, name, (*profile.Compiled).Session)
 	if err != nil {
@@ -101,8 +101,8 @@ func (h *Handlers) session(c *Call, name string) (*profile.SessionPolicy, sessio
 	return policy, session.Owner{Caller: caller, Socket: conn.Name, Profile: name}, nil
 }
 
-// sessionError returns the error for the client that an error of the store becomes. All reasons to
-// refuse an encrypted request have one code and one sentence.
+// sessionError converts an error of the store to the error for the client. All reasons to refuse
+// an encrypted request have the same code and the same sentence.
 func (h *Handlers) sessionError(c *Call, name string, err error) error {
 	var input *session.InputError
 	switch {

@@ -32,8 +32,8 @@ func (h *Handlers) initNative(c *Call, name string, policy *profile.SessionPolic
 	return begun, nil
 }
 
-// signSession signs with the key of a profile for sessions. The request does not name the key, so what
-// is wrong with the key is FAILED_PRECONDITION.
+// signSession signs with the key of a profile for sessions. The request does not name the key, so
+// a problem of the key is FAILED_PRECONDITION.
 func (h *Handlers) signSession(c *Call, name string, policy *profile.SessionPolicy, transcript []byte) (engine.SigningKey, []byte, error) {
 	signing, id := policy.Signing()
 	key, err := h.signingKey(c, name, signing, KeySource{Field: "API.Session.KeyIds", ByID: true, ID: id})
@@ -48,7 +48,8 @@ func (h *Handlers) signSession(c *Call, name string, policy *profile.SessionPoli
 	return key, signature, nil
 }
 
-// ofProfile returns the error for a key that the profile names.
+// ofProfile converts an error about a key to FAILED_PRECONDITION, because the profile names the
+// key.
 func ofProfile(err error) error {
 	switch status.Code(err) {
 	case codes.NotFound, codes.InvalidArgument:

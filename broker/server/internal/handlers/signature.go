@@ -12,7 +12,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/requests"
 )
 
-// maxComponentKeys is how many keys a signature may have. A hybrid signature has two.
+// maxComponentKeys is the maximum number of keys that a signature may have. A hybrid signature
+// has two.
 const maxComponentKeys = 2
 
 // SignatureFormat is the format that a request asks for. Its zero value asks for none.
@@ -26,7 +27,7 @@ func RequestedFormat(format profile.SignatureFormat) SignatureFormat {
 	return SignatureFormat{format, true}
 }
 
-// or returns the format to use: the format of the request, else the format of the profile,
+// or returns the format to use: the format of the request, or else the format of the profile, or
 // else RAW.
 func (f SignatureFormat) or(policy *profile.SignaturePolicy) profile.SignatureFormat {
 	if f.given {
@@ -109,9 +110,8 @@ func (h *Handlers) signingKey(c *Call, name string, policy *profile.SignaturePol
 		if err != nil {
 			return engine.SigningKey{}, err
 		}
-		// The input could be the signed part of a certificate (RFC 5280, section 4.1.1.1).
-		// So the key of an authority would issue certificates without the checks of
-		// SignCertificate.
+		// The input could be the signed part of a certificate (RFC 5280, section 4.1.1.1). Then
+		// the key of an authority would issue certificates without the checks of SignCertificate.
 		if key.OfAuthority() {
 			return engine.SigningKey{}, requests.Refused(codes.FailedPrecondition, c.Operation, name, "the key %q belongs to a certificate authority (CA:TRUE or keyCertSign in a certificate beside the broker's keys), expected a key that signs no certificates", source.ID)
 		}

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// maxBatch is how many keys a batch may have. A worker serves a batch of keys in memory
-	// at once, so the limit is low.
+	// maxBatch is the maximum number of keys that a batch may have. A worker serves a batch of
+	// keys in memory at once, so the limit is low.
 	maxBatch = 32
-	// maxAtOnce is how many keys of a batch are asked of key managers at once.
+	// maxAtOnce is the maximum number of keys of a batch that key managers are asked for at once.
 	maxAtOnce = 8
 )
 
-// Unwrapped is what became of one key of a batch. The data key is overwritten when the reply is
+// Unwrapped is the result for one key of a batch. The data key is overwritten when the reply is
 // written.
 type Unwrapped struct {
 	DataKey []byte
@@ -62,7 +62,8 @@ func (h *Handlers) UnwrapBatch(c *Call, name string, batch []WrappedKey) ([]Unwr
 		}
 		all.Wait()
 	} else {
-		// A batch that has to wait is called again. So no key is unwrapped before all are found.
+		// A batch that has to wait is called again, so no key is unwrapped before all wrapping
+		// keys are found.
 		for i := range batch {
 			if find(i); errors.Is(results[i].Err, ErrWaits) {
 				return nil, ErrWaits
@@ -87,14 +88,14 @@ func (h *Handlers) UnwrapBatch(c *Call, name string, batch []WrappedKey) ([]Unwr
 	return results, nil
 }
 
-// guard makes a panic the error of one key of a batch. It is deferred.
+// guard converts a panic to the error of one key of a batch. It is deferred.
 func (h *Handlers) guard(c *Call, err *error) {
 	if cause := recover(); cause != nil {
 		*err = h.Panicked(c.Operation.String(), cause)
 	}
 }
 
-// findOfBatch finds the wrapping key of one key of a batch.
+// findOfBatch returns the wrapping of one key of a batch.
 func (h *Handlers) findOfBatch(c *Call, name string, given WrappedKey) (*wrapping, error) {
 	policy := c.profile.DataKeys()
 	if err := checkContext(c, name, policy, given.Field, given.Context); err != nil {

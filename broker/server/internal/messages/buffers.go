@@ -10,14 +10,14 @@ import (
 // Buffers is the pool of the buffers for received frames, requests and replies. Put
 // overwrites a buffer, because any message may contain secrets.
 //
-// Clients decide how large their frames are. The small sizes of buffers are close to each
-// other, so that a frame takes little more memory than it has bytes.
+// Clients decide how large their frames are. The small sizes of buffers are close to each other,
+// so a buffer is only a little larger than its frame.
 var Buffers = newBufferPool(smallBuffer, 3<<10, 4<<10, 6<<10, 8<<10, 12<<10, SharedBuffer, chunkBuffer, LargeBuffer)
 
 // Sizes in bytes of buffers that the pool keeps.
 const (
-	// smallBuffer is for a single small message. gRPC does not ask a pool for buffers of
-	// half this size.
+	// smallBuffer is for a single small message. gRPC uses no pool for buffers of less than half
+	// this size.
 	smallBuffer = 2 << 10
 	// SharedBuffer is for small replies of Exchange that share a buffer, and for the largest
 	// frame.

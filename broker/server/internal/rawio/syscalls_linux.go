@@ -9,14 +9,14 @@ import (
 	"unsafe"
 )
 
-// Read reads from a socket, which does not block: it returns EAGAIN instead. If quiet, it does
-// not announce the system call to Go's scheduler, as package syscall does. The first system
-// call that is announced after the process was idle wakes the monitor thread of Go's runtime.
-// With one caller that would be one in each call, with two switches of threads.
+// Read reads from a non-blocking socket. It returns EAGAIN if there is no data. If quiet is true,
+// it makes the system call without telling Go's scheduler, unlike package syscall. After the
+// process was idle, the first system call that the scheduler knows of wakes the monitor thread of
+// Go's runtime. With one caller that would happen in each call, and cost two switches of threads.
 //
-// While the monitor thread sleeps, goroutines that run for long are not interrupted, and a
-// process that is never idle does not look for what has come in. So only a broker that has
-// nothing but quick calls may be quiet, see Processors.Quiet of package work.
+// While the monitor thread sleeps, long-running goroutines are not interrupted, and a process
+// that is never idle does not notice new data. So only a broker that serves only quick calls may
+// be quiet, see Processors.Quiet of package work.
 func Read(fd uintptr, into []byte, quiet bool) (int, error) {
 	if !quiet {
 		return syscall.Read(int(fd), into)

@@ -15,9 +15,9 @@ type Writer struct {
 	// try is the method value writeNow. It is made once, so that writes do not allocate it.
 	try func(uintptr) bool
 
-	// quiet is whether the system call need not be announced, see [Read].
+	// quiet has the meaning that it has in [Read].
 	quiet bool
-	// rest is what the current write has not written yet, and err why it failed.
+	// rest is the part that the current write has not written yet, and err is its error.
 	rest []byte
 	err  error
 }
@@ -50,8 +50,7 @@ func (w *Writer) writeNow(fd uintptr) bool {
 	return true
 }
 
-// Write writes b. If quiet, its system calls are not announced, see [Read]. Only one call at a time
-// may write.
+// Write writes b. quiet is as in [Read]. Only one call at a time may write.
 func (w *Writer) Write(b []byte, quiet bool) (int, error) {
 	w.rest, w.err, w.quiet = b, nil, quiet
 	err := w.raw.Write(w.try)

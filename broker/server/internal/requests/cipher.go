@@ -29,8 +29,8 @@ const (
 )
 
 // readCipher reads a request of EncryptData or DecryptData in the form that clients send. It
-// reports false in the same cases as readHash. Fields of bytes refer to the wire. Only keys
-// are copies, because the broker overwrites them after use.
+// reports false in the same cases as readHash. Fields of type bytes share the memory of the wire.
+// Only keys are copies, because the broker overwrites them after use.
 func readCipher(wire []byte, m proto.Message) bool {
 	switch m := m.(type) {
 	case *v0.EncryptDataRequest:
@@ -80,7 +80,7 @@ type cipherRequest struct {
 	profile               string
 	keyID, key            []byte // one of them is nil
 	text, nonce, aad, tag []byte
-	// given is whether the request has cipher metadata, which may be empty.
+	// given reports whether the request has cipher metadata, which may be empty.
 	given bool
 }
 
@@ -140,10 +140,10 @@ func (r *cipherRequest) keySourceV1() *v1.KeySource {
 	return &made.source
 }
 
-// bytesFields returns the fields of a message by their numbers. ok is false if the message
-// has fields that are not bytes, have a number above last or are there twice. A missing
-// field is nil; an empty field is not. The capacity of a field is its length, so append
-// does not write to the wire.
+// bytesFields returns the fields of a message by their numbers. ok is false if the message has
+// fields that are not bytes, have a number above last or are there twice. A missing field is nil;
+// an empty field is not. The capacity of a field is its length, so append does not overwrite the
+// wire.
 func bytesFields(wire []byte, last int) (fields [fieldCipherMetadata + 1][]byte, ok bool) {
 	for len(wire) > 0 {
 		number := int(wire[0] >> 3)

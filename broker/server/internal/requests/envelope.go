@@ -13,15 +13,15 @@ type Envelope struct {
 	// RequestField and ReplyField are the numbers of the field metadata in the request and
 	// in the reply, 0 if the messages do not have the field.
 	RequestField, ReplyField protowire.Number
-	// Metadata is the metadata of the request as [Retag] returned it: the bytes of the wire,
-	// with the tag of the reply. Read writes into the same array again.
+	// Metadata is the metadata of the request as [Retag] returned it: the bytes of the wire, with
+	// the tag of the reply. Read reuses the array.
 	Metadata []byte
 	// PrivateKey is the key of the issuer in a request for a certificate, see
 	// [TakePrivateKey].
 	PrivateKey []byte
 }
 
-// Read reads a request from the wire. Fields of the message may refer to the wire.
+// Read reads a request from the wire. Fields of the message may share the memory of the wire.
 func (e *Envelope) Read(wire []byte) error {
 	e.PrivateKey, wire = TakePrivateKey(wire, e.Message)
 	if err := Unmarshal(wire, e.Message); err != nil {

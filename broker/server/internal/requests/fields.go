@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// maxFields is how many fields a request may have. Fields of nested messages and unknown
-	// fields count as well. Even an empty field takes memory, and no request needs more than
-	// some thirty.
+	// maxFields is the maximum number of fields that a request may have. Fields of nested
+	// messages and unknown fields count as well. Even an empty field takes memory, and no request
+	// needs more than some thirty.
 	maxFields = 256
 	// maxNesting is how deep the messages of a request may be nested.
 	maxNesting = 16

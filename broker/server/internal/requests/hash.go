@@ -28,9 +28,9 @@ const (
 	tagTraceCorrelation = 5<<3 | byte(protowire.BytesType)
 )
 
-// Unmarshal reads a request. Fields of bytes may refer to the wire. Unmarshal may leave out
-// metadata that [CheckMetadata] would accept, because replies copy the metadata from the
-// wire.
+// Unmarshal reads a request. Fields of type bytes may share the memory of the wire. Unmarshal may
+// leave out metadata that [CheckMetadata] would accept, because replies copy the metadata from
+// the wire.
 func Unmarshal(wire []byte, m proto.Message) error {
 	if readCipher(wire, m) || readHash(wire, m) {
 		return nil

@@ -13,10 +13,9 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// maxMetadataSize is the largest size in bytes of the metadata of a request, with its tag,
-// its length and unknown fields. The reply repeats the metadata and has to fit into a
-// message. Without the limit, gRPC would answer RESOURCE_EXHAUSTED, which clients take as a
-// reason to try again.
+// maxMetadataSize is the largest size in bytes of the metadata of a request, with its tag, its
+// length and unknown fields. The reply repeats the metadata and has to fit into a message.
+// Without the limit, gRPC would answer RESOURCE_EXHAUSTED, after which clients try again.
 const maxMetadataSize = 1 << 20
 
 // CheckMetadataSize refuses metadata of more than 1 MiB. metadata is as [Retag] returned it.
@@ -34,7 +33,7 @@ func Identify(reply proto.Message, number protowire.Number, metadata, warning []
 		metadata = WithWarning(metadata, number, warning)
 	}
 	if metadata != nil {
-		// The library writes unknown fields as they are. The client reads this one as its
+		// The library writes unknown fields unchanged. The client reads this field as its
 		// metadata.
 		reply.ProtoReflect().SetUnknown(protoreflect.RawFields(metadata))
 	}
@@ -48,8 +47,7 @@ func Unreadable(op fmt.Stringer, m proto.Message, err error) error {
 	return status.Errorf(codes.InvalidArgument, "%s: the request is not a %s: %s", op, m.ProtoReflect().Descriptor().FullName(), problem)
 }
 
-// maxReused is the largest size in bytes of metadata whose memory the next request uses
-// again.
+// maxReused is the largest size in bytes of metadata whose memory the next request reuses.
 const maxReused = 1 << 10
 
 // Reusable returns the memory of metadata for the next request, or nil if it is larger than

@@ -13,10 +13,9 @@ import (
 // generations.
 const fieldCAPrivateKey protowire.Number = 3
 
-// TakePrivateKey removes the issuer's private key from a request for a certificate, and
-// returns a copy of the key and the rest of the request. The protobuf library would make a
-// string of the key, which nobody can overwrite. Whoever calls TakePrivateKey overwrites the
-// key after use.
+// TakePrivateKey removes the issuer's private key from a request for a certificate, and returns a
+// copy of the key and the rest of the request. The protobuf library would make a string of the
+// key, which nobody can overwrite. The caller overwrites the key after use.
 func TakePrivateKey(wire []byte, m proto.Message) (key, rest []byte) {
 	if _, certificate := m.(interface{ GetCaPrivateKey() string }); !certificate {
 		return nil, wire

@@ -92,8 +92,8 @@ func (s *Service) GuardMethod(name requests.MethodName, handle methodHandler) me
 	}
 }
 
-// readOther decodes the request of a guarded method into v, which does not refer to wire
-// afterwards.
+// readOther decodes the request of a guarded method into v, which does not share the memory of
+// wire afterwards.
 func readOther(name requests.MethodName, wire []byte, v any) error {
 	e, ours := v.(*requests.Envelope)
 	if !ours {
@@ -174,7 +174,7 @@ func (s *Service) OpenStream(stream grpc.ServerStream, name fmt.Stringer, limit 
 	return opened, nil
 }
 
-// Close gives back the stream and the slot.
+// Close releases the stream and the slot.
 func (o *OpenedStream) Close() {
 	from := o.Slot.Caller()
 	o.Slot.End()

@@ -14,10 +14,10 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/handlers"
 )
 
-// RunInside runs an operation that a part of the broker asks for, with the same workers,
-// metrics, audit record and span as a call through a socket. ctx is a context of [flow.Conn.Inside],
-// and the part holds a slot of that connection. size is the size of the input in bytes. If
-// serve succeeds, secrets of its result are left to the part.
+// RunInside runs an operation for a part of the broker itself, with the same workers, metrics,
+// audit record and span as a call through a socket. ctx is a context of [flow.Conn.Inside], and
+// the part holds a slot of that connection. size is the size of the input in bytes. If serve
+// succeeds, the part has to overwrite the secrets of the result.
 func (s *Service) RunInside(ctx context.Context, op profile.Operation, size int, serve func(*handlers.Call) error) (err error) {
 	started := time.Now()
 	s.Metrics.Begin()

@@ -13,7 +13,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
 )
 
-// Service has the handlers, and what the methods of all services need beside them.
+// Service has the handlers, and the settings that the methods of all services share.
 type Service struct {
 	*handlers.Handlers
 	Workers *work.Pool

@@ -16,13 +16,13 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/requests"
 )
 
-// maxPageSize is how many profiles a page has at most. A page is smaller than
+// maxPageSize is the maximum number of profiles that a page has. A page is smaller than
 // MaxMessageSize even if each profile has all operations, and texts of the greatest length.
 const maxPageSize = 200
 
-// ListProfilesMethod is a method with small requests and large replies. MaxPageMemory is
-// how many bytes of memory such a reply takes while it is made, unless its profiles have
-// very long texts.
+// ListProfilesMethod is a method with small requests and large replies. MaxPageMemory is the
+// maximum number of bytes of memory that such a reply takes while it is made, unless its profiles
+// have very long texts.
 const (
 	ListProfilesMethod requests.MethodName = "ListProfiles"
 	MaxPageMemory                          = 512 << 10

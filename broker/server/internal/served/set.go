@@ -8,17 +8,17 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
 )
 
-// Set is a set of profiles, with what calls need of each profile.
+// Set is a set of profiles, with the values that calls need of each profile.
 type Set struct {
 	*profile.Set
 	Profiles map[string]Profile
 	// Revision is the revision of the set, 0 if it is not signed.
 	Revision int64
-	// Audits is whether any profile has calls recorded.
+	// Audits reports whether any profile records calls.
 	Audits bool
 }
 
-// Profile is a profile with what calls need beside it.
+// Profile is a profile with the values that calls need in addition to it.
 type Profile struct {
 	*profile.Compiled
 	Counters *telemetry.Counters
@@ -30,7 +30,7 @@ type Profile struct {
 	refusals *[profile.OperationCount]string
 }
 
-// New returns a set with its revision. The calls of each profile are counted by its counters.
+// New returns a set with its revision. The counters of each profile count its calls.
 func New(set *profile.Set, revision int64, counters map[string]*telemetry.Counters) *Set {
 	s := &Set{Set: set, Revision: revision, Profiles: make(map[string]Profile, set.Len())}
 	for _, name := range set.Names() {
@@ -50,8 +50,8 @@ func (p Profile) Refusal(op profile.Operation) string {
 	return p.refusals[op]
 }
 
-// SessionPolicy returns what a profile of the set says about sessions of an owner, nil if the owner may
-// have none.
+// SessionPolicy returns the session policy of a profile of the set for an owner. It is nil if the
+// owner may have no sessions.
 func (s *Set) SessionPolicy(owner session.Owner) *profile.SessionPolicy {
 	p, ok := s.Profiles[owner.Profile]
 	if !ok || p.Refusal(profile.OpOpenRequest) != "" || !p.Callers().Allows(owner.Caller) {

@@ -22,7 +22,7 @@ type refusal struct {
 	again int
 }
 
-// The answers without encryption. The first two are the ones of the protocol.
+// The answers without encryption. The protocol defines the first two.
 var (
 	cryptoError     = &refusal{status: http.StatusBadRequest, name: "CRYPTO_ERROR"}
 	sessionExpired  = &refusal{status: http.StatusUnauthorized, name: "SESSION_EXPIRED"}
@@ -37,8 +37,8 @@ var (
 	gatewayTimeout  = &refusal{status: http.StatusGatewayTimeout, name: "GATEWAY_TIMEOUT"}
 )
 
-// refusalOf returns the answer to an error of the broker. refused is the one to a request that the broker
-// does not accept, and full the one where there is no room.
+// refusalOf returns the answer for an error of the broker. refused is the answer for a request
+// that the broker does not accept, and full is the answer if there is no room.
 func (g *Gateway) refusalOf(err error, refused, full *refusal) *refusal {
 	switch code := status.Code(err); {
 	case code == codes.InvalidArgument && g.ready(): // not because there is no such profile
@@ -65,7 +65,7 @@ func (g *Gateway) writeJSON(w http.ResponseWriter, code int, body string) {
 	g.write(w, code, []byte(body))
 }
 
-// write writes an answer. The client has a time of its own to read it.
+// write writes an answer. A separate deadline limits how long the client may take to read it.
 func (g *Gateway) write(w http.ResponseWriter, code int, body []byte) {
 	// It fails only if the connection has ended, and then Write fails as well.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(g.times.write))
@@ -76,7 +76,8 @@ func (g *Gateway) write(w http.ResponseWriter, code int, body []byte) {
 	_, _ = w.Write(body) // a client that has gone needs no answer
 }
 
-// trouble logs a problem once, and again when it is another one or comes back.
+// trouble logs a problem once. It logs again if the problem changes, or if it returns after it
+// was over.
 type trouble struct {
 	text string
 	last atomic.Pointer[string]
@@ -88,7 +89,7 @@ func (t *trouble) log(to *slog.Logger, reason string) {
 	}
 }
 
-// over notes that the problem is over.
+// over records that the problem is over.
 func (t *trouble) over() {
 	if t.last.Load() != nil {
 		t.last.Store(nil)

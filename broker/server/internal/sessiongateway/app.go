@@ -23,7 +23,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/session"
 )
 
-// The headers with which the application learns whose request it is. A request without encryption has
+// The headers that tell the application whose request it is. A request without encryption has
 // none of them.
 const (
 	headerSessionID       = "X-Session-Id"
@@ -32,7 +32,8 @@ const (
 )
 
 // forwarded are the headers of a request that the application gets. No version of the protocol
-// authenticates headers, so none of them may change what is served: X-Original-Url is not here.
+// authenticates headers, so a header that may change the result, such as X-Original-Url, is not
+// in the list.
 var forwarded = []string{
 	"Accept", "Accept-Language", "Authorization", "Cookie", "User-Agent", "Traceparent", "Tracestate", "X-Correlation-Id", "X-Request-Id",
 	"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip",
@@ -45,8 +46,8 @@ type appReply struct {
 	body        []byte
 }
 
-// newRequest returns a request to the application. Nothing of the client's request is in it but
-// the method, the path in normal form, the host, and the headers that are forwarded.
+// newRequest returns a request to the application. It has only the method, the path in normal
+// form, the host, and the forwarded headers of the client's request.
 func (c *call) newRequest(ctx context.Context, path string) *http.Request {
 	out := (&http.Request{
 		Method: c.r.Method, Host: c.r.Host, Header: http.Header{"User-Agent": nil}, // nil for none of Go's own
@@ -87,8 +88,8 @@ func (c *call) forward(opened *session.Opened) (*appReply, *refusal) {
 	return c.exchange(out, body)
 }
 
-// contentTypeOf returns the content type of a decrypted body. The one of the client's request is for the
-// encrypted body, and nothing else is authenticated.
+// contentTypeOf returns the content type of a decrypted body. It does not use the header of the
+// client's request, which describes the encrypted body and is not authenticated.
 func contentTypeOf(body []byte) string {
 	if json.Valid(body) {
 		return "application/json"
@@ -116,8 +117,8 @@ func (c *call) plain() *refusal {
 	return nil
 }
 
-// exchange sends a request to the application and reads the reply. The body has been written, or will not be,
-// when the memory of the request is given back.
+// exchange sends a request to the application and reads the reply. When it releases the memory of
+// the request, the transport does not read the body any more.
 func (c *call) exchange(out *http.Request, body *plaintext) (reply *appReply, refused *refusal) {
 	_ = c.timed("app", func() error {
 		response, err := c.app.RoundTrip(out)
@@ -194,21 +195,21 @@ func (c *call) readReplyBody(from io.Reader, size int64) ([]byte, *refusal, erro
 	return slices.Concat(first, rest), nil, err
 }
 
-// readUpTo reads all, but most bytes at most. It leaves no copies behind.
+// readUpTo reads everything, up to most bytes. It leaves no copies in memory.
 func readUpTo(from io.Reader, most int) ([]byte, error) {
 	all := bytes.NewBuffer(make([]byte, 0, most+bytes.MinRead))
 	_, err := all.ReadFrom(io.LimitReader(from, int64(most)))
 	return all.Bytes(), err
 }
 
-// replyFailed logs why a reply cannot pass.
+// replyFailed logs why a reply cannot be forwarded.
 func (c *call) replyFailed(problem string) *refusal {
 	c.replyFails.log(c.logger, problem)
 	return badGateway
 }
 
-// appFailed returns the answer to a client whose request got no reply, or not all of it. ctx is
-// the context of the request to the application.
+// appFailed returns the answer to a client whose request got no reply, or only a part of one. ctx
+// is the context of the request to the application.
 func (c *call) appFailed(ctx context.Context, err error) *refusal {
 	if c.r.Context().Err() != nil { // the client has gone
 		return badGateway

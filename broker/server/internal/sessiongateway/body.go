@@ -43,8 +43,8 @@ func readAll(from io.Reader, size int64) ([]byte, error) {
 	return body, err
 }
 
-// plaintext is a decrypted body on its way to the application. It is overwritten when the
-// request has ended and the transport reads it no more.
+// plaintext is a decrypted body for the application. It is overwritten when the request has ended
+// and the transport does not read it any more.
 type plaintext struct {
 	mu      sync.Mutex
 	bytes   []byte
@@ -52,7 +52,7 @@ type plaintext struct {
 	ended   bool
 }
 
-// open returns the body from its beginning. It implements GetBody of [http.Request].
+// open returns a reader of the body from its beginning. It implements GetBody of [http.Request].
 func (p *plaintext) open() (io.ReadCloser, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -63,7 +63,7 @@ func (p *plaintext) open() (io.ReadCloser, error) {
 	return &plaintextReader{of: p, rest: bytes.NewReader(p.bytes)}, nil
 }
 
-// end overwrites the body as soon as nobody reads it.
+// end overwrites the body as soon as no reader is open.
 func (p *plaintext) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -105,11 +105,13 @@ func (r *plaintextReader) Close() error {
 	return nil
 }
 
-// Memory in bytes for a body of a size. A body of the largest size is planned for one of unknown size.
+// Memory in bytes for a body of a size. For a body of unknown size, the memory of the largest
+// body is reserved.
 const (
-	// requestCopies are the encrypted body, what it is in bytes, and the decrypted body.
+	// requestCopies counts the encrypted body in base64, the encrypted body in bytes, and the
+	// decrypted body.
 	requestCopies = 3
-	// replyCopies are the reply, and its encrypted form in bytes and in base64.
+	// replyCopies counts the reply, and its encrypted form in bytes and in base64.
 	replyCopies = 4
 )
 

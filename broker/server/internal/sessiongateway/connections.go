@@ -9,22 +9,23 @@ import (
 	"time"
 )
 
-// connections are the connections of clients. Beyond their limit, the one that has been without
-// a request for the longest time is closed. A connection whose headers have not all come counts
-// as one without a request. So slow clients lose their connections first.
+// connections are the connections of clients. If there are more than the limit, the connection
+// that has had no request for the longest time is closed. A connection counts as having no
+// request until all headers have arrived. So slow clients lose their connections first.
 type connections struct {
 	most int
 	mu   sync.Mutex
 	open map[net.Conn]connState
 }
 
-// connState is what the gateway knows of a connection.
+// connState is the state of a connection.
 type connState struct {
 	http.ConnState
 	since time.Time
 }
 
-// admit adds a connection. It reports false if there are too many and all have requests.
+// admit adds a connection. It reports false if there are too many connections and all of them
+// have requests.
 func (c *connections) admit(conn net.Conn) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,11 +73,11 @@ func (c *connections) closeUnused() {
 	}
 }
 
-// sendBuffer is how many bytes the system buffers of what a client has not read. Linux doubles
-// the number for its own needs, and counts the buffer as memory of the broker.
+// sendBuffer is the number of bytes that the system buffers and that a client has not read. Linux
+// doubles the number for its own needs, and counts the buffer as memory of the broker.
 const sendBuffer = 32 << 10
 
-// admitting is a listener that closes the connections that are not admitted.
+// admitting is a listener that closes connections beyond the limit.
 type admitting struct {
 	net.Listener
 	conns *connections

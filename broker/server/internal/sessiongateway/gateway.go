@@ -19,15 +19,15 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/session"
 )
 
-// Options say what a gateway serves.
+// Options are the settings of a gateway.
 type Options struct {
-	// Name is the name of the caller that the gateway is.
+	// Name is the name of the gateway as a caller.
 	Name string
 	// Profile is the name of the profile of all sessions.
 	Profile string
 	// AppPort is the TCP port of the application on 127.0.0.1.
 	AppPort uint16
-	// Plain are the paths of requests that may come without encryption, in normal form.
+	// Plain are the paths of requests that need no encryption, in normal form.
 	Plain []string
 }
 
@@ -63,10 +63,11 @@ var defaultTimes = times{header: 10 * time.Second, read: 30 * time.Second, write
 const (
 	// maxHeader bounds the headers of a request in bytes. For HTTP/1.1, net/http allows 4 KiB more.
 	maxHeader = 16 << 10
-	// maxStreams is how many requests a connection of HTTP/2 may have at one time.
+	// maxStreams is the maximum number of requests that a connection of HTTP/2 may have at one
+	// time.
 	maxStreams = 100
-	// streamBuffer and connectionBuffer are how many bytes of bodies a client of HTTP/2 may
-	// send before the gateway reads them.
+	// streamBuffer and connectionBuffer are the maximum number of bytes of bodies that a client
+	// of HTTP/2 may send before the gateway reads them.
 	streamBuffer, connectionBuffer = 32 << 10, 256 << 10
 	// dialTime is how long a connection to the application may take to begin.
 	dialTime = 2 * time.Second
@@ -87,7 +88,7 @@ type Gateway struct {
 	conns   connections
 	// inside is the connection of all calls. It is set before the gateway serves.
 	inside *flow.Conn
-	// sessionsFail, appFails and replyFails have what is logged once until it changes.
+	// sessionsFail, appFails and replyFails are problems that are logged once until they change.
 	sessionsFail, appFails, replyFails trouble
 }
 

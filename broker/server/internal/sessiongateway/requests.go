@@ -59,7 +59,8 @@ type call struct {
 	r    *http.Request
 	ctx  context.Context //nolint:containedctx // a call has its context for as long as it lasts
 	slot *flow.Slot
-	// received is the path as it came, path its normal form, and normal whether it has one.
+	// received is the path as the client sent it, path is its normal form, and normal reports
+	// whether it has a normal form.
 	received, path string
 	normal         bool
 	took           []string // for Server-Timing
@@ -87,10 +88,11 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// receivedPath returns the path of a request as it came. A request may name an absolute URI in its
-// place, which servers have to accept (RFC 9112, section 3.2.2). Then the host of the URI is the
-// one of the request, whatever the header Host says, and net/http has set it so. A URI that is
-// no http or https, or has no host or a user, is returned as it is, which is no path.
+// receivedPath returns the path of a request as the client sent it. A request may have an
+// absolute URI instead of a path, which servers have to accept (RFC 9112, section 3.2.2). Then
+// net/http uses the host of the URI and ignores the header Host. receivedPath returns a URI
+// unchanged, which is not a valid path, if its scheme is not http or https, if it has no host, or
+// if it has a user.
 func receivedPath(r *http.Request) string {
 	_, rest, absolute := strings.Cut(r.RequestURI, "://")
 	if u := r.URL; !absolute || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
@@ -102,7 +104,7 @@ func receivedPath(r *http.Request) string {
 	return "/" // which an empty path stands for (RFC 9110, section 4.2.3)
 }
 
-// withTrace returns the context of a request with its trace context, as gRPC has it.
+// withTrace returns the context of a request with its trace context, in the form of gRPC.
 func withTrace(r *http.Request) context.Context {
 	headers := metadata.MD{}
 	for _, name := range []string{"traceparent", "tracestate"} {
@@ -130,7 +132,7 @@ func (c *call) serve() *refusal {
 	}
 }
 
-// health serves /health. The name redis is the one of the protocol; it stands for any store.
+// health serves /health. The protocol uses the name redis for any store.
 func (c *call) health() *refusal {
 	if c.r.Method != http.MethodGet && c.r.Method != http.MethodHead {
 		c.w.Header().Set("Allow", "GET, HEAD")
@@ -277,7 +279,7 @@ func (c *call) seal(opened *session.Opened, from *appReply) *refusal {
 	return nil
 }
 
-// timed runs a step and notes how long it took.
+// timed runs a step and records how long it took.
 func (c *call) timed(step string, run func() error) error {
 	began := time.Now()
 	err := run()

@@ -31,11 +31,11 @@ const (
 
 // maxStreamMetadata is the largest size in bytes of the metadata in a start, with its tag, its
 // length and unknown fields. The limit is low because the broker keeps the metadata until the
-// stream ends, and takes no memory of the share for it.
+// stream ends, and does not count it in the memory of the share.
 const maxStreamMetadata = flow.SmallMessage
 
-// smallPerRest is how many small messages of a stream are served before the stream yields to
-// others. Small messages take longer to receive than to serve.
+// smallPerRest is the number of small messages of a stream that are served before the stream
+// yields to others. Small messages take longer to receive than to serve.
 const smallPerRest = 64
 
 // chunked is an operation on an input that comes in chunks.
@@ -48,7 +48,7 @@ type chunked interface {
 	add(chunk []byte) error
 	// end serves the end of the input, and returns the last reply.
 	end() (proto.Message, error)
-	// close overwrites what the operation keeps. It is called last.
+	// close overwrites the secrets of the operation. It is called last.
 	close()
 }
 
@@ -64,12 +64,12 @@ type chunks struct {
 	request protoreflect.FullName
 	largest int
 
-	// progress is when the client last did something, in nanoseconds after started.
+	// progress is the time at which the client last did something, in nanoseconds after started.
 	progress atomic.Int64
-	// working is whether the client need not send anything, because the broker works, or waits
-	// for the client to read.
+	// working reports whether the client need not send anything, because the broker works, or
+	// waits for the client to read.
 	working atomic.Bool
-	// idle is whether the stream ended because the client did nothing.
+	// idle reports whether the stream ended because the client did nothing.
 	idle atomic.Bool
 
 	begun    bool // whether the start has come
@@ -86,7 +86,7 @@ func (s *streamService) newChunks(op profile.Operation, stream grpc.ServerStream
 	}
 }
 
-// run serves the call, whose messages are opened already. leave gives back what the call holds,
+// run serves the call, whose messages have been opened. leave releases what the call holds,
 // unless it ends with a reply.
 //
 // A second goroutine receives the messages. If it waits for a message, gRPC ends the wait
@@ -120,10 +120,10 @@ func (h *chunks) run(operation chunked, leave func()) error {
 	}
 }
 
-// noteProgress notes that the client did something.
+// noteProgress records that the client did something.
 func (h *chunks) noteProgress() { h.progress.Store(int64(time.Since(h.started))) }
 
-// work notes that the client need not send anything until done is called.
+// work records that the client need not send anything until done is called.
 func (h *chunks) work() (done func()) {
 	h.working.Store(true)
 	return func() {
@@ -208,7 +208,7 @@ func (h *chunks) finish() error {
 	return h.sendEnd(reply)
 }
 
-// sendEnd sends the last reply. The slot is free once gRPC has written it, and all replies
+// sendEnd sends the last reply. The slot is free once gRPC has written this reply and all replies
 // before it.
 func (h *chunks) sendEnd(reply proto.Message) error {
 	defer h.work()()

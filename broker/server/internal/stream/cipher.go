@@ -23,15 +23,16 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/requests"
 )
 
-// cipherMemory is how many bytes of the share a stream takes that is encrypted or decrypted:
-// buffers for two segments, a chunk, a reply, and up to two replies that gRPC has not written.
-// It takes them at once and until its end, so it never waits for memory while it holds some.
+// cipherMemory is the number of bytes of its caller's share that a stream takes to encrypt or
+// decrypt: buffers for two segments, a chunk, a reply, and up to two replies that gRPC has not
+// written. The stream takes all of it at once and holds it until its end, so it never waits for
+// memory while it holds some.
 const cipherMemory = 6 * messages.MaxChunkSize
 
 // The fields of EncryptStreamResponse and DecryptStreamResponse.
 const repliedChunk protowire.Number = 2
 
-// ciphering is what EncryptStream and DecryptStream have in common. It writes the output.
+// ciphering has the state that EncryptStream and DecryptStream share. It writes the output.
 type ciphering struct {
 	*chunks
 	profile string
@@ -64,7 +65,7 @@ func (s *streamService) cipherStream(op profile.Operation, stream grpc.ServerStr
 func (c *ciphering) reserve() error { return c.Reserve(c.call.Context, cipherMemory) }
 
 // Write implements io.Writer. It sends a part of the output, and waits while the client does not
-// read. gRPC takes up to 64 KiB that are not written yet, and one message more.
+// read. gRPC buffers up to 64 KiB that are not written yet, and one message more.
 func (c *ciphering) Write(data []byte) (int, error) {
 	head := protowire.SizeTag(repliedChunk) + protowire.SizeVarint(uint64(len(data)))
 	buffer := messages.Buffers.Get(head + len(data))
@@ -88,8 +89,9 @@ func (c *ciphering) endOf() *streamv1.StreamEnd {
 	return end
 }
 
-// leave gives the slot back after an error. If gRPC may have replies that are not written, it gets
-// an empty one after them, and the slot is free once that is written. Clients ignore it.
+// leave releases the slot after an error. If gRPC may have unwritten replies, leave sends an
+// empty reply after them, and the slot is free once gRPC has written that reply. Clients ignore
+// it.
 func (c *ciphering) leave() {
 	if !c.sent || c.sendEnd(&streamv1.EncryptStreamResponse{}) != nil {
 		c.Slot.End()
@@ -165,8 +167,8 @@ func (e *encrypting) close() {
 type decrypting struct {
 	*ciphering
 	policy *profile.DataKeyPolicy
-	// header is what has come of the header. size is how large it is, as far as that is
-	// known.
+	// header is the received part of the header. size is the size of the header as far as the
+	// received part says it.
 	header    []byte
 	size      int
 	decrypter *segment.Decrypter // nil before the header is complete
@@ -206,8 +208,8 @@ func (d *decrypting) add(chunk []byte) error {
 	return d.failed(err)
 }
 
-// readHeader reads the part of the header that is complete: what is before the wrapped key, and
-// then the wrapped key.
+// readHeader reads the complete parts of the header: first the part before the wrapped key, then
+// the wrapped key.
 func (d *decrypting) readHeader() error {
 	if d.size == blob.StreamPrefixSize {
 		size, err := blob.StreamKeySize(d.header)
@@ -244,7 +246,7 @@ func (d *decrypting) end() (proto.Message, error) {
 	return &streamv1.DecryptStreamResponse{Part: &streamv1.DecryptStreamResponse_End{End: d.endOf()}}, nil
 }
 
-// failed returns the error for the client that an error of the decrypter becomes.
+// failed converts an error of the decrypter to the error for the client.
 func (d *decrypting) failed(err error) error {
 	refuse := func(problem string) error {
 		return requests.Refused(codes.InvalidArgument, d.call.Operation, d.profile, "%s; discard what was decrypted", problem)

@@ -24,22 +24,21 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/work"
 )
 
-// maxWaitingCalls is how many calls of a stream may wait for workers, or for their replies
-// to be written. The broker reads no more from a stream with that many calls, so its client
-// waits.
+// maxWaitingCalls is the maximum number of calls of a stream that may wait for workers, or for
+// their replies to be written. The broker reads no more from a stream with that many calls, so
+// its client waits.
 const maxWaitingCalls = 128
 
-// errLeaving ends a stream at shutdown. Clients take its code as a reason to try again.
+// errLeaving ends a stream at shutdown. Clients try again after its code.
 var errLeaving = status.Error(codes.Unavailable,
 	"Exchange: the broker shuts down; calls without a reply were not served and can be made again")
 
 // exchange is one stream of Exchange.
 //
 // One goroutine, the reader, reads the messages, serves quick calls, gives slow calls to the
-// workers, and sends replies. While the reader is busy, or has the next message already, a
-// second goroutine, the writer, sends the replies that are ready. The goroutine of gRPC
-// watches both: a read or a write that waits for the client ends only when the goroutine of
-// gRPC returns.
+// workers, and sends replies. While the reader is busy, or already has the next message, a second
+// goroutine, the writer, sends the replies that are ready. The goroutine of gRPC waits for both,
+// because a read or a write that waits for the client ends only when that goroutine returns.
 type exchange struct {
 	server *streamService
 	stream grpc.ServerStream
@@ -47,7 +46,7 @@ type exchange struct {
 	queue  work.Queue
 	in     *rpc.OpenedStream
 	from   *flow.Caller
-	// open is how many goroutines still use the slot of the stream: the reader, and the
+	// open is the number of goroutines that still use the slot of the stream: the reader, and the
 	// goroutine of gRPC.
 	open atomic.Int32
 
@@ -55,18 +54,18 @@ type exchange struct {
 	// changed is signaled when there may be room for more calls and replies, and when the
 	// stream ends.
 	changed sync.Cond
-	// active is how many may still make replies: the reader while it has a message, and
-	// each call of the workers.
+	// active is the number of goroutines that may still make replies: the reader while it has a
+	// message, and each call of the workers.
 	active int
 	// jobs are the calls that the workers have, by id. jobCount is their number. Readers of
 	// jobCount do not need mu.
 	jobs     map[uint64]*job
 	jobCount atomic.Int64
-	// waiting is how many calls of workers have no reply that gRPC has written.
+	// waiting is the number of calls of workers whose replies gRPC has not written.
 	waiting int
 	unsent  unsent
-	// ended is whether the stream serves no more messages. reason is why, nil for the end
-	// of the requests.
+	// ended reports whether the stream serves no more messages. reason is the error that ended
+	// it, or nil after the end of the requests.
 	ended  bool
 	reason error
 	// finished is closed once the stream has ended and nothing is active.
@@ -77,17 +76,18 @@ type exchange struct {
 
 	// Only the reader uses the fields below.
 
-	// writing is whether the writer has been started.
+	// writing reports whether the writer has been started.
 	writing bool
 	// local has the replies to quick calls of the current message.
 	local replies
 	// quick is the quick call that the reader serves now.
 	quick handlers.Call
-	// broken is why the reader cannot go on, nil if it can.
+	// broken is the error that stops the reader, or nil.
 	broken error
 	turn   flow.Turn
-	// served is when the last message was served. left is how many messages in a row had
-	// their replies sent by the writer. made is how many replies the current message has.
+	// served is the time at which the last message was served. left is the number of consecutive
+	// messages whose replies the writer sent. made is the number of replies of the current
+	// message.
 	served time.Time
 	left   int
 	made   int
@@ -175,9 +175,9 @@ func (x *exchange) read() {
 // are too many replies that the client has not read. began is when the broker began to serve
 // the message.
 func (x *exchange) deliver(began time.Time) {
-	// If this message came right after the last one, more will probably follow. The writer
-	// then sends the replies to several messages together. Replies to many calls do not
-	// wait for others.
+	// If this message came right after the last one, more will probably follow. The writer then
+	// sends the replies to several messages together. If a message has many calls, their replies
+	// are sent at once.
 	more := began.Sub(x.served) < promptly && x.left < maxLeft && x.made < manyReplies
 	x.made = 0
 	if more && !x.writing {
@@ -220,7 +220,7 @@ func (x *exchange) begin() bool {
 	return true
 }
 
-// leave counts one active fewer. Whoever calls leave has locked x.mu.
+// leave subtracts one from active. The caller has locked x.mu.
 func (x *exchange) leave() {
 	if x.active--; x.active == 0 && x.ended {
 		close(x.finished)
@@ -269,15 +269,15 @@ func (x *exchange) stuck() bool {
 	return x.unsent.sending && time.Since(x.unsent.since) >= x.server.IdleTime
 }
 
-// leaveStream gives back the slot of the stream if no other goroutine uses it any more.
+// leaveStream releases the slot of the stream if no other goroutine uses it any more.
 func (x *exchange) leaveStream() {
 	if x.open.Add(-1) == 0 {
 		x.in.Close()
 	}
 }
 
-// close gives back what the stream still holds. Calls that workers are serving give back
-// what they hold when they end.
+// close releases what the stream still holds. Calls that workers are serving release what they
+// hold when they end.
 func (x *exchange) close() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -296,8 +296,7 @@ func (x *exchange) close() {
 	x.leaveStream()
 }
 
-// wakeWriter makes the writer send the replies that wait. Whoever calls wakeWriter has
-// locked x.mu.
+// wakeWriter makes the writer send the replies that wait. The caller has locked x.mu.
 func (x *exchange) wakeWriter() {
 	if !x.unsent.closed {
 		select {

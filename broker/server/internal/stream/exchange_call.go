@@ -30,7 +30,7 @@ type exchangeCall struct {
 	timeout time.Duration // 0 for none
 	number  protowire.Number
 	request []byte
-	// requests is how many requests the call has. A valid call has one.
+	// requests is the number of requests of the call. A valid call has one.
 	requests int
 }
 
@@ -64,8 +64,8 @@ func (s *streamService) parseCall(wire []byte) (call exchangeCall, err error) {
 	return call, nil
 }
 
-// fieldsPerTurn is how many fields of a message a stream serves before another stream or
-// connection of its caller has a turn.
+// fieldsPerTurn is the number of fields of a message that a stream serves before another stream
+// or connection of its caller has a turn.
 const fieldsPerTurn = 256
 
 // serve serves the calls of one message, in turns of the caller. An error ends the stream,
@@ -131,8 +131,8 @@ func (x *exchange) serve(message *exchangeMessage, now time.Time) error {
 	return nil
 }
 
-// giveUp ends calls of the workers for which the client does not wait any more. value has
-// their ids, which are packed, as proto3 writes them, or one id in each field.
+// giveUp ends calls of the workers for which the client does not wait any more. value has their
+// ids, either packed, as proto3 writes them, or one id in each field.
 func (x *exchange) giveUp(kind protowire.Type, value []byte) error {
 	if kind == protowire.BytesType {
 		value, _ = protowire.ConsumeBytes(value) // serve has read the field without an error
@@ -180,7 +180,7 @@ func (x *exchange) validate(call *exchangeCall) error {
 }
 
 // serveNow serves a quick call. It returns the time at which the call ended. If the call has to
-// wait for a key manager, it is not served, and waits is true.
+// wait for a key manager, serveNow does not serve it and returns waits true.
 func (x *exchange) serveNow(method *rpc.ExchangedMethod, wire *exchangeCall, began time.Time) (ended time.Time, waits bool) {
 	s := x.server
 	c := &x.quick
@@ -222,7 +222,7 @@ func (x *exchange) reply(r encodedReply) {
 	x.made++
 }
 
-// submitLocal queues the reader's replies. Whoever calls submitLocal has locked x.mu.
+// submitLocal queues the reader's replies. The caller has locked x.mu.
 func (x *exchange) submitLocal() {
 	if x.local.buffer != nil {
 		x.put(x.local)
@@ -231,7 +231,7 @@ func (x *exchange) submitLocal() {
 }
 
 // sendLocal sends the reader's replies, and waits while there are too many replies that the
-// client has not read. It returns why the stream cannot go on, or nil.
+// client has not read. It returns the error that ends the stream, or nil.
 func (x *exchange) sendLocal() error {
 	x.turn.End()
 	x.mu.Lock()

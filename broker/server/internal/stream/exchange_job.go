@@ -26,15 +26,15 @@ type job struct {
 	began    time.Time
 	timeout  time.Duration
 	held     holding
-	// mayWait is whether the call has a goroutine of its own, see [handlers.Call].
+	// mayWait reports whether the call has its own goroutine, see [handlers.Call].
 	mayWait bool
-	// givenUp is whether the client does not wait any more. end cancels the context of the
-	// call, nil before a worker serves it. The mutex of the exchange guards both.
+	// givenUp reports whether the client does not wait any more. end cancels the context of the
+	// call. It is nil before a worker serves the call. The mutex of the exchange guards both.
 	givenUp bool
 	end     context.CancelFunc
 }
 
-// giveUp cancels the call. Whoever calls giveUp has locked the mutex of the exchange.
+// giveUp cancels the call. The caller has locked the mutex of the exchange.
 func (j *job) giveUp() {
 	j.givenUp = true
 	if j.end != nil {
@@ -107,7 +107,7 @@ func (x *exchange) hold(j *job) error {
 	return nil
 }
 
-// gone returns why the stream cannot go on, or nil. Whoever calls gone has locked x.mu.
+// gone returns the error that ends the stream, or nil. The caller has locked x.mu.
 func (x *exchange) gone() error {
 	switch {
 	case x.unsent.err != nil:
@@ -120,8 +120,7 @@ func (x *exchange) gone() error {
 	return nil
 }
 
-// release gives back what written or dropped replies held. Whoever calls release has locked
-// x.mu.
+// release releases what written or dropped replies held. The caller has locked x.mu.
 func (x *exchange) release(h holding) {
 	if h.calls == 0 {
 		return

@@ -11,8 +11,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/messages"
 )
 
-// replyRoom is how many bytes a reply may have beyond twice the size of its request without
-// more memory. The message of the request has memory for twice its size.
+// replyRoom is the maximum number of bytes of a reply beyond twice the size of its request for
+// which it takes no more memory. The message of the request has memory for twice its size.
 const replyRoom = 1 << 10
 
 // exchangeMessage is a message of Exchange with its memory. Both are freed when the replies
@@ -44,11 +44,11 @@ func (m *exchangeMessage) free() {
 	}
 }
 
-// holding is what calls hold until their replies are written.
+// holding has the resources that calls hold until their replies are written.
 type holding struct {
 	calls    int
 	messages []*exchangeMessage
-	// extra is memory in bytes beside the memory of the messages. It belongs to the share
+	// extra is memory in bytes in addition to the memory of the messages. It belongs to the share
 	// of the caller from.
 	extra int64
 	from  *flow.Caller
@@ -93,8 +93,8 @@ type sentReplies struct {
 	held     holding
 }
 
-// sent returns the pool for the buffer of replies, which releases what they hold when they
-// are written. Whoever calls sent has locked x.mu.
+// sent returns the pool for the buffer of replies, which releases what they hold when they are
+// written. The caller has locked x.mu.
 func (x *exchange) sent(held holding) mem.BufferPool {
 	if held.calls == 0 {
 		return messages.Buffers

@@ -26,23 +26,24 @@ const (
 const (
 	// maxRepliesSize is the largest size in bytes of a message with several replies.
 	maxRepliesSize = 64 << 10
-	// maxUnsent is how many bytes of replies may wait. The reader serves no more calls
-	// while there are more.
+	// maxUnsent is the maximum number of bytes of replies that may wait. The reader serves no
+	// more calls while there are more.
 	maxUnsent = 64 << 10
-	// promptly is the longest time between two messages for which the reader assumes that
-	// the second was there already, and leaves its replies to the writer.
+	// promptly is the longest time between two messages for which the reader assumes that the
+	// second had already arrived. Then it leaves the replies to the writer.
 	promptly = 10 * time.Microsecond
-	// maxLeft is for how many messages in a row the reader leaves the replies to the
-	// writer. So the client gets some replies while it sends.
+	// maxLeft is the maximum number of consecutive messages whose replies the reader leaves to
+	// the writer. So the client gets some replies while it sends.
 	maxLeft = 16
-	// manyReplies is from how many replies on the reader sends them itself.
+	// manyReplies is the smallest number of replies that the reader sends itself.
 	manyReplies = 4
 )
 
-// replies is a buffer of whole replies.
+// replies is a buffer of complete replies.
 type replies struct {
 	buffer *[]byte // nil while there are none
-	// held is what the calls with these replies hold until they are written.
+	// held has the resources that the calls with these replies hold until the replies are
+	// written.
 	held holding
 }
 
@@ -119,7 +120,8 @@ type unsent struct {
 	bytes   int // the size of waiting
 	// unwritten are replies that gRPC has not written yet and that hold something.
 	unwritten map[*sentReplies]struct{}
-	// sending is whether a goroutine sends a message now, and since is when it began.
+	// sending reports whether a goroutine is sending a message, and since is the time at which it
+	// began.
 	sending bool
 	since   time.Time
 	err     error // why sending failed
@@ -146,8 +148,8 @@ func (x *exchange) put(r replies) {
 	x.unsent.waiting = append(x.unsent.waiting, r)
 }
 
-// flush sends all replies that wait, unless another goroutine sends. Whoever calls flush has
-// locked x.mu. flush unlocks it while it sends.
+// flush sends all replies that wait, unless another goroutine sends. The caller has locked x.mu,
+// which flush unlocks while it sends.
 func (x *exchange) flush() {
 	u := &x.unsent
 	for !u.sending && !u.closed && u.err == nil && len(u.waiting) > 0 {
@@ -168,8 +170,8 @@ func (x *exchange) flush() {
 	}
 }
 
-// send sends one message. Whoever calls send has locked x.mu, and no other goroutine may be
-// sending. send unlocks x.mu while it sends.
+// send sends one message. The caller has locked x.mu, which send unlocks while it sends. No other
+// goroutine may be sending.
 func (x *exchange) send(message flow.EncodedMessage) error {
 	x.unsent.sending, x.unsent.since = true, time.Now()
 	x.mu.Unlock()
@@ -180,8 +182,8 @@ func (x *exchange) send(message flow.EncodedMessage) error {
 	return err
 }
 
-// drain sends replies, and waits for another goroutine that sends, until at most maxUnsent
-// bytes wait. Whoever calls drain has locked x.mu.
+// drain sends replies, and waits for another goroutine that sends, until at most maxUnsent bytes
+// wait. The caller has locked x.mu.
 func (x *exchange) drain() {
 	for x.unsent.bytes > maxUnsent && x.gone() == nil {
 		if x.flush(); x.unsent.sending {
@@ -190,8 +192,7 @@ func (x *exchange) drain() {
 	}
 }
 
-// settle sends all replies that wait, and returns when none is left. Whoever calls settle
-// has locked x.mu.
+// settle sends all replies that wait, and returns when none is left. The caller has locked x.mu.
 func (x *exchange) settle() error {
 	for x.unsent.err == nil && (x.unsent.sending || len(x.unsent.waiting) > 0) {
 		if x.flush(); x.unsent.sending {

@@ -39,8 +39,8 @@ type hashing struct {
 	name    string // the name of the algorithm
 }
 
-// begin implements chunked. The digest keeps the algorithm of the profile even if the profile
-// changes while chunks come.
+// begin implements chunked. The digest keeps its algorithm even if the profile changes while
+// chunks arrive.
 func (h *hashing) begin(wire []byte) error {
 	start := &streamv1.HashStreamStart{}
 	if err := h.readStart(wire, start); err != nil {

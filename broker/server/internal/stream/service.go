@@ -14,8 +14,8 @@ import (
 // streamService has the streaming methods.
 type streamService struct {
 	*rpc.Service
-	// methods are the operations by the number that their requests have in Call and their
-	// responses in Reply.
+	// methods are the operations by the number of their requests in Call and of their responses
+	// in Reply.
 	methods map[protowire.Number]*rpc.ExchangedMethod
 }
 

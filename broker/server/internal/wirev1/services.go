@@ -45,7 +45,7 @@ func method[Request requests.Request[*v1.Metadata, *v1.TraceContext], Reply prot
 	return namedMethod(s, number, op.String(), op, adapt)
 }
 
-// namedMethod is method for a method with another name than its operation.
+// namedMethod is as method, for a method whose name is not the name of its operation.
 func namedMethod[Request requests.Request[*v1.Metadata, *v1.TraceContext], Reply proto.Message](
 	s *rpc.Service, number protowire.Number, name string, op profile.Operation, adapt func(*handlers.Call, Request) (Reply, error),
 ) Method {

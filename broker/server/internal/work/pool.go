@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// quickTime is how long after the last quick call one worker is kept back: see [Pool].
+// quickTime is how long one worker stays reserved after the last quick call, see [Pool].
 const quickTime = 100 * time.Millisecond
 
-// Pool runs slow calls, of unary methods and of streams. It has as many workers as there
-// are processors. While quick calls come as well, it has one fewer, if there is more than
-// one processor, so that quick calls do not wait for slow ones.
+// Pool runs slow calls, of unary methods and of streams. It has as many workers as there are
+// processors. While there are quick calls as well, it has one worker fewer, if there is more than
+// one processor, so quick calls do not wait for slow ones.
 type Pool struct {
 	count int
-	// Processors are the ones that the process uses.
+	// Processors are the processors of the process.
 	Processors Processors
-	// quick is when the last quick call came, in nanoseconds after began.
+	// quick is the time of the last quick call, in nanoseconds after began.
 	began time.Time
 	quick atomic.Int64
 
@@ -51,8 +51,8 @@ func NewPool() *Pool {
 	return w
 }
 
-// NoteQuickCall notes that a quick call came from a caller that has this many calls now.
-// Each quick call calls it, so it writes only now and then.
+// NoteQuickCall records a quick call of a caller that has this many calls now. Each quick call
+// calls it, so it writes only from time to time.
 func (w *Pool) NoteQuickCall(calls int64, now time.Time) {
 	if at := int64(now.Sub(w.began)); at-w.quick.Load() > int64(quickTime/8) {
 		w.quick.Store(at)
@@ -101,7 +101,7 @@ func (w *Pool) Submit(from *Queue, job func()) {
 	w.grow()
 }
 
-// grow starts another worker where there is work for it. The caller has the lock.
+// grow starts another worker if there is work for it. The caller has the lock.
 func (w *Pool) grow() {
 	if len(w.waiting) > 0 && w.running < w.limit() {
 		w.running++
@@ -117,14 +117,14 @@ func (w *Pool) work() {
 			return
 		}
 		job()
-		// The goroutines that send the reply of the job, and quick calls that came
-		// meanwhile, need not wait for the next job.
+		// Let the goroutines that send the reply of the job, and quick calls that have arrived
+		// meanwhile, run before the next job.
 		runtime.Gosched()
 	}
 }
 
-// next takes the job whose turn it is. It returns nil if there is no job or one worker too
-// many; the worker then ends.
+// next takes the job whose turn it is. If there is no job, or one worker too many, it returns
+// nil, and the worker ends.
 func (w *Pool) next() func() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -13,11 +13,11 @@ import (
 // processors, the goroutines of a call wake each other across processors, which takes a
 // third of the time of a small call.
 type Processors struct {
-	// adapts is whether the number of processors may change.
+	// adapts reports whether the number of processors may change.
 	adapts bool
 	// one is true while the process uses one processor.
 	one atomic.Bool
-	// needed is until when the process needs all processors, in nanoseconds since 1970.
+	// needed is the time until which the process needs all processors, in nanoseconds since 1970.
 	needed atomic.Int64
 	mu     sync.Mutex
 }
@@ -53,8 +53,7 @@ func (p *Processors) useOne(now time.Time) {
 	}
 }
 
-// Quiet reports whether the process uses one processor because that is enough. All calls are
-// quick then.
+// Quiet reports whether the process uses one processor because all calls are quick.
 func (p *Processors) Quiet() bool { return p.one.Load() }
 
 // use makes the process use one processor, or all of them.

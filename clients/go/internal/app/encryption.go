@@ -26,7 +26,8 @@ type sealed struct {
 // encryptionTally counts the calls of EncryptData and DecryptData.
 type encryptionTally struct {
 	mu sync.Mutex
-	// Calls is how many calls succeeded, and Failed how many failed, by the name of the code.
+	// Calls is the number of calls that succeeded, and Failed is the number of calls that failed,
+	// by the name of the code.
 	Calls  int64            `json:"calls"`
 	Failed map[string]int64 `json:"failed"`
 	// LastFailed is when the last call failed.

@@ -26,11 +26,12 @@ import (
 
 const (
 	callers = 8
-	// encrypting is how many callers encrypt, if ENCRYPT_WITH is set. Then as many hash.
+	// encrypting is the number of callers that encrypt, if ENCRYPT_WITH is set. Then as many
+	// hash.
 	encrypting = 2
 	// pause is the time between two calls of a caller.
 	pause = 5 * time.Millisecond
-	// maxErrors is how many error texts are kept.
+	// maxErrors is the maximum number of error texts that are kept.
 	maxErrors = 20
 )
 

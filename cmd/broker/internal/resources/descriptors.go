@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// ownDescriptors is how many file descriptors a broker may need at one time
-	// besides connections: standard streams and the log (3), Go's runtime (3), the
-	// locks, the directories of sockets while they are created, and the status port
-	// (4), watching profiles and keys (2), reading them and keeping the served set (8),
-	// metrics about the process for four scrapers (16), an exporter of spans with its
-	// connections, DNS and files (16), and as many again for libraries.
+	// ownDescriptors is the maximum number of file descriptors that a broker may need at one time
+	// besides connections: standard streams and the log (3), Go's runtime (3), the locks, the
+	// directories of sockets while they are created, and the status port (4), watching profiles
+	// and keys (2), reading them and keeping the served set (8), metrics about the process for
+	// four scrapers (16), an exporter of spans with its connections, DNS and files (16), and as
+	// many again for libraries.
 	ownDescriptors = 2 * (3 + 3 + 4 + 2 + 8 + 16 + 16)
-	// statusDescriptors is how many file descriptors the connections of the status port
+	// statusDescriptors is the number of file descriptors that the connections of the status port
 	// take, with one that is being closed to make room.
 	statusDescriptors = telemetry.MaxStatusConnections + 1
-	// connectionsPerCaller is how many connections each caller must be able to have.
+	// connectionsPerCaller is the number of connections that each caller must be able to open.
 	connectionsPerCaller = 4
 )
 

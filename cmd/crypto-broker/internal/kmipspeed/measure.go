@@ -31,7 +31,7 @@ type Config struct {
 	TLS tlsprovider.Config
 	// Clients are the numbers of clients that work at the same time, one measurement each.
 	Clients []int
-	// Repeat is how many operations each client makes in a measurement.
+	// Repeat is the number of operations that each client makes in a measurement.
 	Repeat int
 	// Reuse are the ways to use connections: true for connections that are used again, false
 	// for a connection for each operation.
@@ -97,12 +97,12 @@ type Row struct {
 	Operation string
 	Clients   int
 	Reuse     bool
-	// Done is how many operations succeeded, in Took.
+	// Done is the number of operations that succeeded, in Took.
 	Done int
 	Took time.Duration
 	// Median and P99 are times of one operation.
 	Median, P99 time.Duration
-	// Failed is how many operations failed, and First the error of one of them.
+	// Failed is the number of operations that failed, and First is the error of one of them.
 	Failed int
 	First  error
 }

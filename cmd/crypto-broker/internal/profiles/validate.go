@@ -57,7 +57,7 @@ type verdict struct {
 	Valid bool   `json:"valid"`
 	// Digest is the digest of the set, as brokers report it.
 	Digest string `json:"digest"`
-	// Served is how many profiles of the file a broker would serve.
+	// Served is the number of profiles of the file that a broker would serve.
 	Served   int       `json:"served"`
 	Problems []problem `json:"problems"`
 	// Warnings are about valid profiles whose calls can never succeed, or that work

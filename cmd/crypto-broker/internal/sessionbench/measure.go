@@ -77,12 +77,14 @@ type Row struct {
 	// Measurement is one of Measurements, and Phase the name of a phase, or "total".
 	Measurement, Phase string
 	Connections        int
-	// Done is how many succeeded. The times are of these alone.
+	// Done is the number of operations that succeeded. The times are of these alone.
 	Done int
-	// PerSecond is how many succeeded in a second. It is 0 for single phases.
+	// PerSecond is the number of operations that succeeded in a second. It is 0 for single
+	// phases.
 	PerSecond                float64
 	Mean, P50, P95, P99, Max time.Duration
-	// Failed is how many failed, and First the error of one of them, empty for single phases.
+	// Failed is the number of operations that failed, and First is the error of one of them,
+	// empty for single phases.
 	Failed int
 	First  string
 }

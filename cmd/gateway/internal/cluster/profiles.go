@@ -27,10 +27,10 @@ import (
 const (
 	// fresh is how long the set of a namespace is used without reading it again.
 	fresh = 10 * time.Second
-	// maxNamespaces is how many namespaces the gateway remembers the sets of.
+	// maxNamespaces is the maximum number of namespaces whose sets the gateway remembers.
 	maxNamespaces = 1024
-	// maxPods is how many pods of a namespace the gateway remembers the sets of while profiles
-	// are being rolled out.
+	// maxPods is the maximum number of pods of a namespace whose sets the gateway remembers while
+	// profiles are being rolled out.
 	maxPods = 256
 )
 

@@ -30,9 +30,10 @@ const (
 	// remembered is how long a valid token is not reviewed again. A pod that is deleted may use
 	// keys for as long.
 	remembered = time.Minute
-	// maxTokens is how many valid tokens are remembered.
+	// maxTokens is the maximum number of valid tokens that are remembered.
 	maxTokens = 16384
-	// maxReviews is how many tokens the API server reviews for the gateway at one time.
+	// maxReviews is the maximum number of tokens that the API server reviews for the gateway at
+	// one time.
 	maxReviews = 32
 )
 

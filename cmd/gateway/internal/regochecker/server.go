@@ -24,7 +24,8 @@ const (
 	// maxTime is how long a process may compile. It is shorter than what a key access service permits, so that a module which is admitted
 	// compiles there too.
 	maxTime = 2500 * time.Millisecond
-	// maxConnections is how many may ask at a time. One module is compiled at a time.
+	// maxConnections is the maximum number of connections at a time. One module is compiled at a
+	// time.
 	maxConnections = 16
 )
 

@@ -17,11 +17,11 @@ import (
 
 // Limits of a gateway. A call takes up to 160 KiB while it is served.
 const (
-	// MaxConnections and maxConnectionsOfAddress are how many connections there may be at one
+	// MaxConnections and maxConnectionsOfAddress are the maximum numbers of connections at one
 	// time. Several pods have one address where a node hides the addresses of its pods.
 	MaxConnections          = 16384
 	maxConnectionsOfAddress = 2048
-	// maxCalls, maxCallsOfAddress and maxRequestsOfPod are how many calls there may be at one
+	// maxCalls, maxCallsOfAddress and maxRequestsOfPod are the maximum numbers of calls at one
 	// time. Further ones are refused.
 	maxCalls          = 1024
 	maxCallsOfAddress = 256

@@ -4,8 +4,8 @@ package source
 
 // Load is what the providers of one type have at one time.
 type Load struct {
-	// Usable and Unusable are how many key providers are open, and how many are not because of a
-	// problem that the log has.
+	// Usable and Unusable are the numbers of key providers that are open, and that are not open
+	// because of a problem that the log has.
 	Usable, Unusable int
 	// Connections are open to key managers, and Busy of them have a request.
 	Connections, Busy int

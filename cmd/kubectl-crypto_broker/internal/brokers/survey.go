@@ -73,7 +73,7 @@ type Row struct {
 	doubt string
 }
 
-// askers is how many brokers are asked at a time.
+// askers is the number of brokers that are asked at a time.
 const askers = 16
 
 // Survey lists the pods of a namespace, or of all namespaces, with their brokers.

@@ -26,7 +26,7 @@ const (
 	logBytes = 4 << 20
 	// logLines is the same in lines.
 	logLines = 20000
-	// setsPage is how many ConfigMaps are read at a time, each of up to 1 MiB.
+	// setsPage is the number of ConfigMaps that are read at a time, each of up to 1 MiB.
 	setsPage = 20
 )
 

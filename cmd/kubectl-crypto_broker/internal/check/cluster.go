@@ -42,7 +42,7 @@ func (c *Checker) template(ctx context.Context) (State, string) {
 	return OK, found
 }
 
-// named is how many names a sentence lists.
+// named is the maximum number of names that a sentence lists.
 const named = 5
 
 // some lists names, and of many the first.

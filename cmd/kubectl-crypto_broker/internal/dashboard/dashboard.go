@@ -49,7 +49,7 @@ type Server struct {
 }
 
 const (
-	// maxStreams is how many pages can be open at a time.
+	// maxStreams is the maximum number of pages that can be open at a time.
 	maxStreams = 16
 	// maxRequest bounds the body of a request, in bytes.
 	maxRequest = 4096

@@ -167,7 +167,7 @@ func ReadAll(ctx context.Context, client kubernetes.Interface) (all []*Set, err 
 	return all, nil
 }
 
-// pageOfSets is how many ConfigMaps are read at a time, each of up to 1 MiB.
+// pageOfSets is the number of ConfigMaps that are read at a time, each of up to 1 MiB.
 const pageOfSets = 20
 
 // Digest returns the digest and the revision of the set that the brokers of the namespace

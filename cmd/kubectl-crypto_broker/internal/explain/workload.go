@@ -26,7 +26,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
-// namedPods is how many pods without a broker a message names.
+// namedPods is the number of pods without a broker that a message names.
 const namedPods = 3
 
 // IsWorkload reports whether an argument names a workload and not a pod.
@@ -96,9 +96,9 @@ func renewalOf(w workload.Workload) string {
 	return "Create it again."
 }
 
-// concludeWorkload returns the verdict about a workload, and what to do. admitted is
-// the pod that was tried; if there is none, the error tried says why. lacking is how
-// many pods have no broker.
+// concludeWorkload returns the verdict about a workload, and what to do. admitted is the pod that
+// was tried; if there is none, the error tried says why. lacking is the number of pods that have
+// no broker.
 func concludeWorkload(ctx context.Context, t dryrun.Trial, w workload.Workload, template *manifest.PodTemplate, admitted *corev1.Pod, tried error, decision injection.Decision, calls calling, lacking int, e *explanation) outcome {
 	var refusal *injection.Refusal
 	switch {
@@ -123,7 +123,7 @@ func concludeWorkload(ctx context.Context, t dryrun.Trial, w workload.Workload, 
 
 // podsOf describes the pods of a workload.
 type podsOf struct {
-	// lacking is how many have no broker.
+	// lacking is the number of pods without a broker.
 	lacking int
 	// first is the pod whose broker is explained: one that has not started, else the
 	// oldest one, because problems show there first. It is nil if no pod has a broker.

@@ -42,7 +42,7 @@ type Fleet struct {
 // List is the beginning of a list.
 type List[T any] struct {
 	Rows []T `json:"rows"`
-	// More is how many rows are left out.
+	// More is the number of rows that are left out.
 	More int `json:"more"`
 }
 
@@ -156,7 +156,7 @@ type Posture struct {
 	Deprecated List[Deprecated] `json:"deprecated"`
 	// Asked is when brokers were asked what calls used; nil if they were not yet.
 	Asked *time.Time `json:"asked"`
-	// Brokers is how many brokers there are, and Answered how many of them have answered.
+	// Brokers is the number of brokers, and Answered is the number of brokers that have answered.
 	Brokers  int `json:"brokers"`
 	Answered int `json:"answered"`
 	// Failed says why they could not be asked.

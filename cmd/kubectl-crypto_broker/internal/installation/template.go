@@ -15,7 +15,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/apierror"
 )
 
-// Page is how many objects the plugin reads at a time where there may be many.
+// Page is the maximum number of objects that the plugin reads at a time.
 const Page = 500
 
 // ReadTemplate reads the image and the stamp of a broker from an InjectionTemplate.

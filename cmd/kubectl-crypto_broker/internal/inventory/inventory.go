@@ -57,7 +57,7 @@ type Use struct {
 	// Primitives are what algorithm and keys are made of, such as "rsa-2048" and "sha-256".
 	Primitives []string `json:"primitives"`
 	Verdict
-	// Pods is how many pods made the calls.
+	// Pods is the number of pods that made the calls.
 	Pods  int    `json:"pods"`
 	Calls uint64 `json:"calls"`
 	// Since is when the first of these brokers began to count, and Last when the last call

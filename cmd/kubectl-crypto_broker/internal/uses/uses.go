@@ -46,7 +46,8 @@ const (
 // Summary is how much is known.
 type Summary struct {
 	Unknown []Unknown `json:"unknown"`
-	// Brokers is how many brokers have started, and Answered how many of them have answered.
+	// Brokers is the number of brokers that have started, and Answered is the number of brokers
+	// that have answered.
 	Brokers  int `json:"brokers"`
 	Answered int `json:"answered"`
 	// Oldest and Youngest are when the first and the last of the brokers that answered began
@@ -67,8 +68,8 @@ type Answer struct {
 // Unknown notes something that is not known of the broker.
 func (a *Answer) Unknown(why string) { a.asking.note(a.Pod, a.Workload, why) }
 
-// askers is how many brokers are asked at a time. An answer has 1 MiB at most, so this bounds the
-// memory, too.
+// askers is the number of brokers that are asked at a time. An answer has 1 MiB at most, so this
+// bounds the memory, too.
 const askers = 32
 
 // progressInterval is the time between two lines about the progress.

@@ -41,7 +41,7 @@ type Finding struct {
 	Effect profile.Effect `json:"effect"`
 	// Why says why the calls are refused, or what they get instead.
 	Why string `json:"why"`
-	// Pods is how many pods made the calls.
+	// Pods is the number of pods that made the calls.
 	Pods  int    `json:"pods"`
 	Calls uint64 `json:"calls"`
 	// Since is when the first of these brokers began to count, and Last when the last call
@@ -60,7 +60,7 @@ type Report struct {
 	Findings []Finding `json:"findings"`
 	// Summary is about the namespaces in which the change changes what brokers serve.
 	uses.Summary
-	// Namespaces is how many these are.
+	// Namespaces is the number of these namespaces.
 	Namespaces int `json:"namespaces"`
 	// Notes are about profiles that would not count.
 	Notes []string `json:"notes,omitempty"`
