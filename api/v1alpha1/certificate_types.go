@@ -224,8 +224,8 @@ type BasicConstraints struct {
 	// +optional
 	CA bool `json:"ca,omitempty"`
 
-	// pathLenConstraint is the maximum number of certificate authorities that may follow. If it
-	// is absent, any number may follow. Example: 0.
+	// pathLenConstraint is the maximum number of certificate authorities that may
+	// follow. If it is absent, any number may follow. Example: 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=255

@@ -25,8 +25,8 @@ type KeyProviderStatus struct {
 	// +optional
 	SecretVersion string `json:"secretVersion,omitempty"`
 
-	// reachable is the number of endpoints that all gateways reach, and the number of all
-	// endpoints. Example: 1/2.
+	// reachable is the number of endpoints that all gateways reach, and the number
+	// of all endpoints. Example: 1/2.
 	// +optional
 	Reachable string `json:"reachable,omitempty"`
 
@@ -80,8 +80,8 @@ type KeyEndpointStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	ReachedBy int32 `json:"reachedBy"`
 
-	// pausedBy is the number of gateways that send the server no requests for a while, because
-	// three in a row failed. Example: 0.
+	// pausedBy is the number of gateways that send the server no requests for a
+	// while, because three in a row failed. Example: 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	PausedBy int32 `json:"pausedBy"`

@@ -229,15 +229,15 @@ type SecretReference struct {
 // KeyProviderConnections are the settings of the connections to each endpoint.
 // +kubebuilder:validation:XValidation:rule="!has(self.min) || self.min <= (has(self.max) ? self.max : 8)",message="min is larger than max, which is 8 by default"
 type KeyProviderConnections struct {
-	// min is the number of connections of each replica of the key gateway that stay open while
-	// nobody uses them. The default is 1. Example: 2.
+	// min is the number of connections of each replica of the key gateway that
+	// stay open while nobody uses them. The default is 1. Example: 2.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=64
 	Min int32 `json:"min,omitempty"`
 
-	// max is the maximum number of connections that each replica of the key gateway may have. The
-	// default is 8. Example: 16.
+	// max is the maximum number of connections that each replica of the key
+	// gateway may have. The default is 8. Example: 16.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=64

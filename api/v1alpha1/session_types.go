@@ -6,9 +6,9 @@ package v1alpha1
 type Session struct {
 	// protocols are the versions of the protocol that clients may speak:
 	// session-v1 authenticates method and path of requests, session-v2 does not.
-	// session-hpke-p256 and session-hpke-x-wing agree on keys with HPKE (RFC 9180),
-	// and the key of keyIDs signs the broker's share.
-	// Example: [session-hpke-p256].
+	// session-hpke-p256 and session-hpke-x-wing agree on keys with HPKE (RFC
+	// 9180), and the key of keyIDs signs the broker's share. Example:
+	// [session-hpke-p256].
 	// +required
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -79,8 +79,8 @@ type Session struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(s|m|h))+$')",message="expected a duration in h, m and s such as 90s or 5m"
 	ClockWindow string `json:"clockWindow,omitempty"`
 
-	// maxMessages is the maximum number of requests that a session may open, and of replies that
-	// it may seal. The default is 1048576. Example: 100000.
+	// maxMessages is the maximum number of requests that a session may open, and
+	// of replies that it may seal. The default is 1048576. Example: 100000.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1073741824
