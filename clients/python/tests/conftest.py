@@ -199,6 +199,12 @@ class Either:
 
         return call
 
+    @property
+    def active(self) -> int:
+        """How many calls have begun and not ended."""
+        found = self.client._active
+        return found if isinstance(found, int) else len(found)
+
 
 MakeClient = Callable[..., Either]
 

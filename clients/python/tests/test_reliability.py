@@ -145,7 +145,7 @@ async def test_close_waits_for_calls_that_have_begun(make_client: MakeClient, br
     await _hash(client)
     broker.send(signal.SIGSTOP)
     calls = [asyncio.ensure_future(_hash(client)) for _ in range(3)]
-    await _until(lambda: client.client._active == 3)
+    await _until(lambda: client.active == 3)
     closing = asyncio.ensure_future(client.close())
     await _until(lambda: client.client._closed)
     with pytest.raises(cryptobroker.ClientClosedError, match="the client was closed"):
@@ -164,7 +164,7 @@ async def test_calls_that_do_not_end_before_the_time_of_close_fail(
     await _hash(client)
     broker.send(signal.SIGSTOP)
     calls = [asyncio.ensure_future(client.hash_data(b"", profile="Default")) for _ in range(3)]
-    await _until(lambda: client.client._active == 3)
+    await _until(lambda: client.active == 3)
     await client.close(timeout=0.05)
     for result in await asyncio.gather(*calls, return_exceptions=True):
         assert isinstance(result, cryptobroker.ClientClosedError)
@@ -177,7 +177,7 @@ async def test_a_call_that_waits_for_its_next_try_ends_when_the_client_is_closed
 ) -> None:
     client = make_client(folder / "none")
     call = asyncio.ensure_future(client.hash_data(b""))
-    await _until(lambda: client.client._active == 1)
+    await _until(lambda: client.active == 1)
     await client.close(timeout=0.05)
     with pytest.raises(cryptobroker.ClientClosedError):
         await call

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 import grpc
 
 from cryptobroker._errors import TRANSIENT, Code, CryptoBrokerError, closed, code_of, error_of, said
-from cryptobroker._results import Deprecation
+from cryptobroker._results import Deprecation, TraceContext
 from cryptobroker._settings import Settings, checked_timeout
 
 T = TypeVar("T")
@@ -89,20 +89,13 @@ class Calls:
             return
         call.profile = call.profile or self.settings.profile
         call.request.profile = call.profile
-        self.add_trace(call.request)
+        context = self.settings.trace_context
+        if context is not None and (trace := context()) is not None:
+            _add_trace(call.request, trace)
         call.encoded = call.request.SerializeToString()
         if len(call.encoded) > MAX_REQUEST:
             what = f"the request has {len(call.encoded)} bytes, expected at most {MAX_REQUEST}"
             raise call.error(Code.INVALID_ARGUMENT, what)
-
-    def add_trace(self, message: Any) -> None:
-        """Puts the trace of the caller, if there is one, into the metadata of a message."""
-        trace = self.settings.trace_context() if self.settings.trace_context else None
-        if trace is None:
-            return
-        to = message.metadata.trace_context
-        to.trace_id, to.span_id, to.trace_flags = trace.trace_id, trace.span_id, trace.flags
-        to.trace_state, to.correlation_id = trace.state, trace.correlation_id
 
     def finish(self, call: Call[T], reply: Any) -> T:
         """Returns the result of a call."""
@@ -149,6 +142,13 @@ class Calls:
         return error_of(code, name, call.profile, reason)
 
 
+def _add_trace(message: Any, trace: TraceContext) -> None:
+    """Puts the trace of the caller into the metadata of a message."""
+    to = message.metadata.trace_context
+    to.trace_id, to.span_id, to.trace_flags = trace.trace_id, trace.span_id, trace.flags
+    to.trace_state, to.correlation_id = trace.state, trace.correlation_id
+
+
 def late(call: Call[Any], last: CryptoBrokerError | None = None) -> CryptoBrokerError:
     """Returns the error of a call whose time has passed."""
     what = "there was no reply within the time for the call" + (f"; the last try: {last.reason}" if last else "")
@@ -157,6 +157,8 @@ def late(call: Call[Any], last: CryptoBrokerError | None = None) -> CryptoBroker
 
 class Tries:
     """The tries of one call: how long each may take, and whether there is another one."""
+
+    __slots__ = ("_began", "_budget", "_call", "_count", "deadline", "last")
 
     def __init__(self, settings: Settings, call: Call[Any]) -> None:
         self._call = call

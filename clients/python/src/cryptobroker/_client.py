@@ -73,7 +73,9 @@ class Client:
         self._calls = Calls(self._settings)
         self._lock = threading.Lock()
         self._ended = threading.Condition(self._lock)  # notified when the last call ends that close waits for
-        self._active = 0  # how many calls have begun and not ended
+        # The identities of calls that have begun and not ended. Each call changes it without the lock, for which
+        # many threads would wait.
+        self._active: set[int] = set()
         self._closed = False
         self._stop = threading.Event()  # set when close stops waiting for calls
         self._channel: grpc.Channel | None = None
@@ -156,14 +158,14 @@ class Client:
         """
         with self._ended:
             self._closed = True
-            self._ended.wait_for(lambda: self._active == 0, timeout)
+            self._ended.wait_for(lambda: not self._active, timeout)
             self._calls.stopped = True
             channel = self._channel
         self._stop.set()
         if channel is not None:
             channel.close()
         with self._ended:
-            self._ended.wait_for(lambda: self._active == 0)
+            self._ended.wait_for(lambda: not self._active)
 
     def __enter__(self) -> Client:
         return self
@@ -187,7 +189,7 @@ class Client:
                 self._wait(call, tries, wait)
             return self._calls.finish(call, reply)
         finally:
-            self._leave()
+            self._leave(call)
 
     def _try(self, call: Call[Any], remaining: float | None) -> Any:
         """Makes a call once and returns the reply."""
@@ -249,15 +251,15 @@ class Client:
             raise call.closed()
 
     def _enter(self, call: Call[Any]) -> None:
-        """Counts a call that begins."""
-        with self._lock:
-            if self._closed:
-                raise call.closed()
-            self._active += 1
+        """Adds a call that begins. It is added before the client is found open, so that close waits for it."""
+        self._active.add(id(call))
+        if self._closed:
+            self._leave(call)
+            raise call.closed()
 
-    def _leave(self) -> None:
-        """Counts a call that has ended."""
-        with self._lock:
-            self._active -= 1
-            if self._closed and self._active == 0:
+    def _leave(self, call: Call[Any]) -> None:
+        """Removes a call that has ended. Close sees either that or the notification."""
+        self._active.remove(id(call))
+        if self._closed:
+            with self._ended:
                 self._ended.notify_all()

@@ -49,19 +49,15 @@ _VERIFY_DATA = operation("VerifyData", sign_data_pb2.VerifyDataResponse)
 
 
 def octets(name: str, value: Data | str) -> bytes:
-    """Returns a copy of octets, or a text in UTF-8. It raises TypeError for other values."""
-    if isinstance(value, str):
-        return value.encode()
-    if not isinstance(value, (bytes, bytearray, memoryview)):
-        raise TypeError(f"{name}: found {type(value).__name__}, expected bytes, bytearray or memoryview")
-    return bytes(value)
+    """Returns octets, or a text in UTF-8. It raises TypeError for other values."""
+    return value.encode() if isinstance(value, str) else data(name, value)
 
 
 def data(name: str, value: Data) -> bytes:
-    """Returns a copy of octets. It raises TypeError for other values, texts among them."""
-    if isinstance(value, str):
-        raise TypeError(f"{name}: found str, expected bytes, bytearray or memoryview")
-    return octets(name, value)
+    """Returns octets, copied if they can change. It raises TypeError for other values, texts among them."""
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value)
+    raise TypeError(f"{name}: found {type(value).__name__}, expected bytes, bytearray or memoryview")
 
 
 def source_of(name: str, key: Key) -> key_source_pb2.KeySource:
@@ -95,9 +91,10 @@ def hash_data(input: Data, *, profile: str = "", timeout: float | None = None) -
 
 def read_digest(reply: Any, warning: Deprecation | None) -> HashDataResult:
     """Returns the result of hash_data, or of a stream that is hashed."""
-    if not reply.hash_value_raw:
+    digest = reply.hash_value_raw
+    if not digest:
         raise ValueError("digest")
-    return HashDataResult(reply.hash_value_raw, reply.descriptor.algorithm, warning)
+    return HashDataResult(digest, reply.descriptor.algorithm, warning)
 
 
 def sign_certificate(

@@ -134,7 +134,7 @@ def hash_stream(client: Client, source: Source, stream: Stream[HashDataResult]) 
                     rpc.cancel()
             client._wait(call, tries, wait)
     finally:
-        client._leave()
+        client._leave(call)
 
 
 class CipherStream(Iterator[bytes]):
