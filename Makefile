@@ -371,7 +371,7 @@ bench-sessions: ## Measure encrypted sessions beside a server in Node.js with Re
 	go run ./test/bench-sessions --report docs/reports/sessions.md $(BENCH)
 
 .PHONY: bench-clients
-bench-clients: ## Measure each client beside the client of gRPC of its language; write docs/reports/clients.md (Linux, Node.js, Python, a JDK, Rust; 10 minutes). BENCH="--only js" for one.
+bench-clients: ## Measure each client beside the client of gRPC of its language; write docs/reports/clients.md (Linux, Node.js, Python, a JDK, Rust; 13 minutes). BENCH="--only js" for one.
 	go run ./test/bench-clients --report docs/reports/clients.md $(BENCH)
 
 .PHONY: soak-keys

@@ -44,7 +44,7 @@ func readCommandLine(args []string) (options, error) {
 
 // readOptions reads the command line. The clients are those that there are.
 func readOptions(args, clients []string) (options, error) {
-	o := options{Rounds: measurement.Rounds{Rounds: 11, Duration: 300 * time.Millisecond}}
+	o := options{Rounds: measurement.Rounds{Rounds: 45, Duration: 100 * time.Millisecond}}
 	set := flag.NewFlagSet("bench-clients", flag.ContinueOnError)
 	o.Flags(set)
 	only := set.String("only", "", "`names` of clients with commas between them; all if empty")
