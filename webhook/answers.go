@@ -13,8 +13,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/limits"
 )
 
-// brief limits the length of a handler's answers: the message, its causes, the
-// warnings and the annotations of the audit log. They quote parts of the request.
+// brief limits the length of a handler's answers: the message, its causes, the warnings and the
+// annotations of the audit log. These texts quote parts of the request.
 func brief(next admission.Handler) admission.Handler {
 	return admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
 		response := next.Handle(ctx, request)

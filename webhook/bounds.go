@@ -15,12 +15,11 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/shares"
 )
 
-// Bounds on what requests may take. Anybody in the cluster can open a connection
-// to the webhook, and whoever may create a pod or write a profile can have the API
-// server call it.
+// Limits of requests. Anybody in the cluster can open a connection to the webhook, and anybody
+// who may create a pod or write a profile can make the API server call it.
 const (
-	// maxBodySize is the largest request in bytes: two objects of the largest
-	// size that the API server accepts, 3 MiB each, and what is around them.
+	// maxBodySize is the largest request in bytes: two objects of the largest size that the API
+	// server accepts, 3 MiB each, and the fields around them.
 	maxBodySize = 7 << 20
 
 	// maxValues is the maximum number of values that a request has, see measure. A pod in use has
@@ -30,15 +29,15 @@ const (
 	// bodyShares is the number of bytes of bodies that are read at a time.
 	bodyShares = 32 << 20
 
-	// podShares and profileShares are the memory in bytes that pods and profiles
-	// which are being decided on take at a time, as measure estimates it.
+	// podShares and profileShares are the amounts of memory, in bytes as measure estimates them,
+	// for the pods and the profiles that are decided on at one time.
 	podShares     = 160 << 20
 	profileShares = 64 << 20
 
-	// leastPod and leastProfile are the least bytes that a request counts for. They
-	// bound the use of processors: a namespace has at most ten pods and two profiles in
-	// work at a time, and an address twice as many. A profile takes a processor for
-	// milliseconds; a pod may wait for a read.
+	// leastPod and leastProfile are the smallest numbers of bytes for which a request counts.
+	// They bound the use of processors: of one namespace, at most ten pods and two profiles are
+	// decided on at one time, and of one address twice as many. A profile takes a processor for
+	// milliseconds, and a pod may wait for a read.
 	leastPod     = 4 << 20
 	leastProfile = 8 << 20
 
@@ -51,8 +50,8 @@ const (
 	maxReadTime  = 2 * time.Second
 	maxWriteTime = 2 * time.Second
 
-	// firstBuffer is what a body is read into first, in bytes. It grows with what
-	// comes.
+	// firstBuffer is the initial size in bytes of the buffer for a body. The buffer grows with
+	// the body.
 	firstBuffer = 16 << 10
 )
 
@@ -62,16 +61,15 @@ type bounded struct {
 	// bodies are the bytes of bodies, divided among addresses. Several handlers may
 	// use the same shares.
 	bodies *shares.Shares
-	// work is divided among addresses, and what an address has among namespaces.
+	// work is divided among addresses, and the part of an address among namespaces.
 	work *shares.Shares
-	// least is the least that a request takes of work, in bytes.
+	// least is the smallest part of work that a request takes, in bytes.
 	least int64
 	wait  time.Duration
 }
 
-// ServeHTTP answers 411 or 413 to a body that is of no known length or too large,
-// and 429 with Retry-After when there is no room, which makes the API server try
-// again.
+// ServeHTTP answers 411 to a body of unknown length, and 413 to a body that is too large. If
+// there is no room, it answers 429 with Retry-After, after which the API server tries again.
 func (b *bounded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	client := shares.Holder{Client: server.ClientOf(r.RemoteAddr)}
 	body := &body{client: client, shares: b.bodies}
@@ -107,7 +105,7 @@ func (b *bounded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	response.send(w)
 }
 
-// refusedRequest is the answer to a request that no handler sees.
+// refusedRequest is the answer to a request that does not reach a handler.
 type refusedRequest struct {
 	status int
 	text   string
@@ -129,7 +127,7 @@ func (a *refusedRequest) answer(w http.ResponseWriter) {
 	http.Error(w, a.text, a.status)
 }
 
-// body is the body of a request. It takes bytes of the shares as they arrive.
+// body is the body of a request. It takes bytes from the shares when they arrive.
 type body struct {
 	client shares.Holder
 	shares *shares.Shares
@@ -185,8 +183,8 @@ func (b *body) release() {
 	b.shares.Release(b.client, b.taken)
 }
 
-// written is an answer that is sent after the shares of work are released. So a
-// client that does not read its answer holds no share.
+// written is an answer that is sent after the shares of work are released. So a client that does
+// not read its answer holds no share of work.
 type written struct {
 	header http.Header
 	status int

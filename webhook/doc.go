@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package webhook is the operator's admission. It serves three webhooks to the API
-// server: one puts a broker into pods that ask for one (package injection), two
-// refuse profiles that no broker would serve, or that would make what a namespace is
-// served weaker without being allowed (package validation). It writes nothing; it
-// knows its request, a cache and the API server to read from.
+// Package webhook is the operator's admission. It serves three webhooks to the API server. One
+// puts a broker into pods that ask for one (package injection). Two refuse profiles that no
+// broker would serve, and changes that would make the profiles of a namespace weaker without
+// permission (package validation). The package writes nothing. It reads its request, a cache and
+// the API server.
 //
-// This package bounds what requests may take: their size, the memory and time that
-// are divided among clients and namespaces (package shares), and the length of an
-// answer. It reads what the injection of a pod depends on: the pod's namespace, the
-// namespace's profiles and the keys that these are signed with. It fails closed: a
-// pod that cannot be decided on is not created.
+// This package bounds requests: their size, their memory and time, which are divided among
+// clients and namespaces (package shares), and the length of an answer. For the injection of a
+// pod, it reads the namespace of the pod, the profiles of the namespace, and the keys that sign
+// the profiles. It fails closed: if it cannot decide about a pod, the pod is not created.
 //
 // # Use
 //

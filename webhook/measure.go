@@ -9,19 +9,19 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/limits"
 )
 
-// Estimates of the memory that a request takes while it is decided on.
+// Estimates of the memory that a request takes during the decision.
 const (
 	// perByte counts the body, twice because it is read in steps, the object that is
 	// copied out of it, the strings of that object, and the answer.
 	perByte = 6
 
-	// perValue is the memory that one value of a list takes once it is read. The
-	// largest is a container, with 408 bytes; a list that grows is there twice, the
-	// pod is there before and after, and the answer has a mount and a variable.
+	// perValue is the memory that one value of a list takes once it is read. The largest is a
+	// container, with 408 bytes. A list that grows is in memory twice, as is the pod before and
+	// after injection, and the answer has a mount and a variable.
 	perValue = 2 << 10
 )
 
-// measured is what is known about a request before it is decoded.
+// measured has the properties of a request that are known before it is decoded.
 type measured struct {
 	// bytes is its length.
 	bytes int
@@ -33,7 +33,7 @@ type measured struct {
 	namespace string
 }
 
-// memory estimates the bytes that the request takes while it is decided on.
+// memory estimates the bytes that the request takes during the decision.
 func (m measured) memory() int64 {
 	return int64(m.bytes)*perByte + int64(m.values)*perValue
 }
@@ -42,9 +42,9 @@ func (m measured) memory() int64 {
 // have this name.
 const clusterScope = "(cluster)"
 
-// measure scans an AdmissionReview without decoding it: in one pass, and without
-// allocating more than the namespace. It accepts any text; the decoder refuses what is
-// no AdmissionReview.
+// measure scans an AdmissionReview without decoding it: in one pass, and without allocating more
+// than the namespace. It accepts any text, because the decoder refuses texts that are no
+// AdmissionReview.
 func measure(review []byte) measured {
 	m := measured{bytes: len(review), namespace: clusterScope}
 	depth := 0

@@ -41,15 +41,15 @@ type podInjector struct {
 	source   *source
 	keys     Keys
 	template template.Template
-	// operatorNamespace is the operator's own; its pods never get a broker.
+	// operatorNamespace is the operator's namespace, whose pods never get a broker.
 	operatorNamespace string
-	// audit gets a record of each pod. It is nil if there are no audit records.
+	// audit receives a record of each pod. It is nil if there are no audit records.
 	audit *audit.Log
 }
 
 var _ admission.Handler = &podInjector{}
 
-// Keys of audit annotations; the API server puts the webhook's name in front.
+// Keys of audit annotations. The API server adds the webhook's name before them.
 const (
 	auditResult = "result"
 	auditReason = "reason"
@@ -81,7 +81,8 @@ func reasonOf(response admission.Response) string {
 	return response.Result.Message
 }
 
-// describe adds what a record says of a pod. The API server may make its name later.
+// describe adds the pod to a record. The name may be empty, because the API server may choose it
+// later.
 func describe(event *audit.Event, pod *corev1.Pod) {
 	if event.Text("k8s.pod.name", pod.Name); pod.Name == "" {
 		event.Text("k8s.pod.generate_name", pod.GenerateName)
@@ -92,7 +93,7 @@ func describe(event *audit.Event, pod *corev1.Pod) {
 	event.Text("profiles", pod.Annotations[contract.AllowedProfilesAnnotation])
 }
 
-// answer decides about a pod, and adds to the event what it finds out.
+// answer decides about a pod, and adds the result to the event.
 func (p *podInjector) answer(ctx context.Context, request admission.Request, event *audit.Event) (admission.Response, string) {
 	if request.Operation != admissionv1.Create || request.SubResource != "" || request.Kind.Kind != "Pod" {
 		return skip("not the creation of a pod"), resultSkipped
@@ -147,10 +148,10 @@ func (p *podInjector) answer(ctx context.Context, request admission.Request, eve
 	return response, resultInjected
 }
 
-// namespaceOf returns the pod's namespace, nil if there is none. The API server sends
-// a pod without the annotation only if its namespace has the label. If the cached
-// namespace has no label, the cache is outdated, and the pod would run without a
-// broker. Only then does namespaceOf read from the API server.
+// namespaceOf returns the pod's namespace, or nil if there is none. The API server sends a pod
+// without the annotation only if its namespace has the label. If the cached namespace has no
+// label, the cache is outdated, and the pod would run without a broker. Only then does
+// namespaceOf read from the API server.
 func (p *podInjector) namespaceOf(ctx context.Context, pod *corev1.Pod, name string) (*corev1.Namespace, error) {
 	_, says := pod.Annotations[contract.InjectAnnotation]
 	return readUnless(ctx, p.source, client.ObjectKey{Name: name}, func(cached *corev1.Namespace) bool {
@@ -164,10 +165,10 @@ func asksForAll(namespace *corev1.Namespace) bool {
 	return namespace.Labels[contract.InjectionLabel] == contract.InjectionEnabled
 }
 
-// profiles returns the namespace's profile file and its signature, nil if there is
-// none. If it can't be read, the profile file is empty and not nil, and a warning says
-// so. The pod is admitted all the same: it gets the profiles from the ConfigMap as
-// well, and its broker serves nothing without them.
+// profiles returns the namespace's profile file and its signature, or nil if there is none. If
+// the file cannot be read, it is empty and not nil, and a warning says so. The pod is admitted
+// nevertheless, because it also gets the profiles from the ConfigMap, and its broker serves
+// nothing without them.
 func (p *podInjector) profiles(ctx context.Context, namespace string) (profiles, signature []byte, warnings []string) {
 	key := types.NamespacedName{Namespace: namespace, Name: v1alpha1.ProfilesConfigMap}
 	found, err := read[corev1.ConfigMap](ctx, p.source, key)
@@ -200,8 +201,7 @@ func refuse(err error) admission.Response {
 	return response
 }
 
-// failed answers a request after an error. The webhook fails closed: the pod is not
-// created.
+// failed refuses a request after an error. The webhook fails closed, so the pod is not created.
 func failed(ctx context.Context, err error) admission.Response {
 	log.FromContext(ctx).Error(err, "a pod could not be decided on")
 	return admission.Errored(http.StatusInternalServerError, err)

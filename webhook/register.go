@@ -41,29 +41,28 @@ const (
 
 // Options configure the webhooks.
 type Options struct {
-	// Template is what all injected brokers have in common.
+	// Template is the template of all injected brokers.
 	Template template.Template
 
-	// OperatorNamespace is the operator's own; its pods never get a broker,
-	// so that the operator can start while its webhook is down.
+	// OperatorNamespace is the operator's namespace. Its pods never get a broker, so the operator
+	// can start while its webhook is down.
 	OperatorNamespace string
 
-	// Keys are the keys that the namespaces' sets of profiles are signed with. If it
-	// is nil, injected brokers need no signature.
+	// Keys are the keys that sign the sets of profiles of namespaces. If it is nil, injected
+	// brokers need no signature.
 	Keys Keys
 
-	// KeyAccessModules checks modules of KeyAccessPolicies in Rego, nil where these are off.
+	// KeyAccessModules checks modules of KeyAccessPolicies in Rego. It is nil if Rego is off.
 	KeyAccessModules validation.CheckModule
 
-	// MinimumStrength is the least strength in bits that a profile must have, 0
-	// for none.
+	// MinimumStrength is the minimum strength in bits of a profile, or 0.
 	MinimumStrength int
 
-	// Audit gets a record of each pod and of each change of a profile, a key provider, or
-	// a policy or peer of a key access service, nil for nowhere.
+	// Audit receives a record of each pod, and of each change of a profile, a key provider, or a
+	// policy or peer of a key access service. It may be nil.
 	Audit *audit.Log
 
-	// Traces gets the admission of each change of a profile, nil for no traces.
+	// Traces receives the admission of each change of a profile. It may be nil.
 	Traces *changetrace.Tracer
 
 	// Leaving is closed some seconds before the webhooks' server ends. From then on
@@ -129,8 +128,8 @@ func Register(mgr manager.Manager, options Options) error {
 	return nil
 }
 
-// logOfRequests returns the log for a request. A request that is no AdmissionReview is
-// not logged: anybody in the cluster could fill the log with such requests.
+// logOfRequests returns the log for a request. A request that is no AdmissionReview is not
+// logged, because anybody in the cluster could fill the log with such requests.
 func logOfRequests(base logr.Logger, request *admission.Request) logr.Logger {
 	if request == nil {
 		return logr.Discard()

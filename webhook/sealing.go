@@ -22,8 +22,8 @@ type Keys interface {
 	Ring(ctx context.Context) (signing.Ring, error)
 }
 
-// seal returns what a broker of a namespace has to trust. profiles and signature are
-// the files in the namespace's ConfigMap.
+// seal returns the Seal of a broker in a namespace. profiles and signature are the files in the
+// namespace's ConfigMap.
 func (p *podInjector) seal(ctx context.Context, namespace *corev1.Namespace, profiles, signature []byte) (template.Seal, error) {
 	if p.keys == nil {
 		return template.Seal{}, nil
@@ -40,12 +40,12 @@ func (p *podInjector) seal(ctx context.Context, namespace *corev1.Namespace, pro
 		return template.Seal{}, fmt.Errorf("namespace %q, whose UID is part of what profiles of this cluster are signed for, could not be read: %w", contract.SystemNamespace, err)
 	}
 	seal := template.Seal{Keys: []ed25519.PublicKey{ring.Current()}, Audience: signing.Audience(system.UID, namespace)}
-	// A signature of a retired key counts for the revision, although the broker
-	// refuses it: the operator signs the same set again, with the same revision.
+	// A signature of a retired key counts for the revision although the broker refuses it,
+	// because the operator signs the same set again with the same revision.
 	if statement, err := (signed.Trust{Keys: ring.Known(), Audience: seal.Audience}).Verify(profiles, signature); err == nil {
 		seal.Lowest = statement.Revision
 	}
-	// A set without a signature of the current key is no snapshot: the broker waits
+	// A set without a signature of the current key does not become a snapshot. The broker waits
 	// for the signed set.
 	if _, err := (signed.Trust{Keys: seal.Keys, Audience: seal.Audience}).Verify(profiles, signature); err == nil {
 		seal.Signature = signature

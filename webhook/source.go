@@ -22,11 +22,10 @@ const (
 	liveTimeout = 2 * time.Second
 )
 
-// source reads objects from a cache. It reads from the API server what the cache does
-// not have, because an object may be newer than the cache: a namespace, its profiles
-// and a pod may be created in one go. It also reads from the API server what the
-// caller knows to be outdated in the cache. Reads of one object at the same time
-// become one.
+// source reads objects from a cache. It reads objects that the cache does not have from the API
+// server, because an object may be newer than the cache: a namespace, its profiles and a pod may
+// be created at the same time. It also reads objects from the API server that are outdated in the
+// cache, if the caller recognises that. Concurrent reads of one object become one read.
 type source struct {
 	cache, live               client.Reader
 	cacheTimeout, liveTimeout time.Duration
@@ -37,7 +36,7 @@ func newSource(cache, live client.Reader) *source {
 	return &source{cache: cache, live: live, cacheTimeout: cacheTimeout, liveTimeout: liveTimeout}
 }
 
-// object is what source can read.
+// object is an object that source can read.
 type object[T any] interface {
 	*T
 	client.Object
@@ -49,10 +48,10 @@ func read[T any, O object[T]](ctx context.Context, s *source, key client.ObjectK
 	return readUnless(ctx, s, key, func(O) bool { return false })
 }
 
-// readUnless is like read, for a caller that can recognise an outdated object: a
-// cached object for which old returns true counts as absent. Several such callers
-// share one read from the API server, but not with callers of read, whose read may
-// have begun before the object changed.
+// readUnless is like read, for a caller that can recognise an outdated object: a cached object
+// for which old returns true counts as absent. Several such callers share one read from the API
+// server. They do not share it with callers of read, whose read may have begun before the object
+// changed.
 func readUnless[T any, O object[T]](ctx context.Context, s *source, key client.ObjectKey, old func(O) bool) (O, error) {
 	cached, kind := O(new(T)), "absent"
 	filling, cancel := context.WithTimeout(ctx, s.cacheTimeout)
@@ -64,10 +63,10 @@ func readUnless[T any, O object[T]](ctx context.Context, s *source, key client.O
 	case err == nil:
 		kind = "old"
 	}
-	// Whatever the error of the cache is, the API server may answer.
+	// The API server may answer after any error of the cache.
 
 	flight := s.flights.DoChan(fmt.Sprintf("%s %T %s", kind, cached, key), func() (any, error) {
-		// Others may wait for the same read when the first has given up.
+		// Other callers may still wait for the same read after the first caller has given up.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.liveTimeout)
 		defer cancel()
 		found := O(new(T))

@@ -75,7 +75,7 @@ func collectorURL(into *string) func(string) error {
 	}
 }
 
-// readAudit checks what depends on more than one setting.
+// readAudit checks settings that depend on each other.
 func (c *config) readAudit() error {
 	if err := c.audit.Check(); err != nil {
 		return program.Usagef("%v", err)
@@ -96,7 +96,7 @@ func (c *config) useAudit(stderr io.Writer, metrics *telemetry.Metrics, logger *
 	return log, end, nil
 }
 
-// auditAttributes are what each record says of the broker, where it is known.
+// auditAttributes are the attributes of the broker in each record. Unknown ones are left out.
 func (c *config) auditAttributes() [][2]string {
 	host, _ := os.Hostname() // without a name, the attribute is missing
 	return [][2]string{

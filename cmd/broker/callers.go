@@ -29,10 +29,9 @@ func (c *config) callerSettings() []setting {
 	}
 }
 
-// sharesProcesses reports whether a program in a pod is not the first process that it
-// sees: then the containers of the pod see each other's processes. The operator sets
-// --shared-identity for such pods, but a pod may be a copy that the operator has not
-// seen.
+// sharesProcesses reports whether the containers of the pod see each other's processes. Then the
+// broker is not the first process that it sees. The operator sets --shared-identity for such
+// pods, but a pod may be a copy that the operator has not seen.
 func sharesProcesses(lookup func(string) (string, bool), processID int) bool {
 	_, isInPod := lookup("KUBERNETES_SERVICE_HOST")
 	return isInPod && processID != 1

@@ -22,8 +22,7 @@ import (
 
 // config has the settings of the command line and the environment.
 type config struct {
-	// choosesProcessors says that the broker chooses the number of processors by its
-	// calls.
+	// choosesProcessors reports whether the broker chooses the number of processors by its calls.
 	choosesProcessors bool
 
 	profilesDir     string

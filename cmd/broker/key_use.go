@@ -11,8 +11,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
-// keyUse warns of calls that will be refused because profiles and keys do not fit
-// together. It checks whenever the profiles or the keys change.
+// keyUse warns of calls that the broker will refuse because profiles name keys that it does not
+// have or cannot use. It checks whenever the profiles or the keys change.
 type keyUse struct {
 	logger *slog.Logger
 	keys   atomic.Pointer[keys.Directory]

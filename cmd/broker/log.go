@@ -14,7 +14,7 @@ import (
 )
 
 // newLogger returns the logger of the broker, which also gets what libraries write to the package
-// log. end writes what the limit on repeats has left out.
+// log. end writes how many lines the limit on repeats has left out.
 func newLogger(ctx context.Context, c *config, stdout, stderr io.Writer) (logger *slog.Logger, end func()) {
 	out := stderr
 	if c.logOutput == "stdout" {

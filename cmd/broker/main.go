@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command broker serves cryptographic operations by profile over gRPC on Unix
-// sockets. It needs a directory with profiles and nothing else; see --help.
+// Command broker serves cryptographic operations by profile over gRPC on Unix sockets. It needs
+// only a directory with profiles, see --help.
 package main
 
 import (
@@ -18,12 +18,11 @@ import (
 )
 
 func main() {
-	// The context comes first, so that a signal during the start also stops the broker
-	// cleanly.
+	// Make the context first, so that a signal during the start also stops the broker cleanly.
 	os.Exit(run(program.Context(), os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr))
 }
 
-// run is the program without its process. It returns the exit code.
+// run runs the program and returns the exit code. Tests call it without a process.
 func run(ctx context.Context, args []string, lookup func(string) (string, bool), stdout, stderr io.Writer) int {
 	// gRPC's own log quotes what clients send, and the broker gets gRPC's errors anyway.
 	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, io.Discard))

@@ -19,7 +19,7 @@ import (
 
 // sessionGateway has the settings of the session gateway.
 type sessionGateway struct {
-	// address is where it listens, empty for no gateway.
+	// address is the address of its port. It is empty without a gateway.
 	address string
 	appPort uint16
 	profile string
@@ -101,7 +101,7 @@ func (c *config) readSessionGateway() error {
 	return nil
 }
 
-// options returns what the gateway serves.
+// options returns the options of the gateway.
 func (g *sessionGateway) options() server.SessionGateway {
 	return server.SessionGateway{Name: contract.BrokerContainer, Profile: g.profile, AppPort: g.appPort, Plain: g.plain}
 }

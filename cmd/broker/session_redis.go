@@ -20,8 +20,8 @@ func (c *config) sessionRedisSetting() setting {
 	}
 }
 
-// useRedis opens the place of shared sessions. It does not wait for Redis. The option is nil if there is
-// no such place.
+// useRedis opens the store of shared sessions in Redis. It does not wait for Redis. The option is
+// nil if the settings name no Redis.
 func (c *config) useRedis(stack *keys.Stack, metrics *telemetry.Metrics, logger *slog.Logger) (server.Option, error) {
 	if c.sessionRedisDir == "" {
 		return nil, nil

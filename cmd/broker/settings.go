@@ -29,7 +29,7 @@ type setting struct {
 	set       func(string) error
 }
 
-// value makes a setting a flag; it keeps the text only for --help.
+// value makes a setting a flag. It keeps the text only for --help.
 type value struct {
 	*setting
 	text string
@@ -178,8 +178,8 @@ func positive(into *uint32) func(string) error {
 // minMemoryLimit is the lowest value of --memory-limit, in bytes.
 const minMemoryLimit = 16 << 20
 
-// byteSize reads a number of at least least bytes, a multiple of 1Ki, in the notation of
-// Kubernetes or of GOMEMLIMIT.
+// byteSize parses a number of bytes in the notation of Kubernetes or of GOMEMLIMIT. The number
+// has to be a multiple of 1Ki, and not below least.
 func byteSize(into *int64, least int64) func(string) error {
 	return func(text string) error {
 		smallest := fmt.Sprintf("%dKi", least>>10)

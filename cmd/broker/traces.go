@@ -28,7 +28,7 @@ func (c *config) traceSettings() []setting {
 	return settings
 }
 
-// readTraces checks what depends on more than one variable.
+// readTraces checks variables that depend on each other.
 func (c *config) readTraces() error {
 	if err := c.traces.Check(); err != nil {
 		return program.Usagef("%v", err)
@@ -69,7 +69,7 @@ func (c *config) unusedVariables(environ []string) []string {
 	return unused
 }
 
-// endTracing exports the last spans. If that fails, the broker ends without them.
+// endTracing exports the last spans. If that fails, the broker ends without exporting them.
 func endTracing(ctx context.Context, tracer *tracing.Tracer, logger *slog.Logger) {
 	if tracer == nil {
 		return

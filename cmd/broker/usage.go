@@ -14,7 +14,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
-// serveUsage is what broker --help prints.
+// serveUsage is the output of broker --help.
 func serveUsage() string {
 	return `Serves cryptographic operations by profile over gRPC on Unix sockets.
 

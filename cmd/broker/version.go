@@ -28,7 +28,7 @@ func versionCommand(args []string, lookup func(string) (string, bool), stdout io
 	return err
 }
 
-// fipsCommand prints which cryptographic module serves what.
+// fipsCommand prints which cryptographic modules the broker uses for operations and for TLS.
 func fipsCommand(args []string, lookup func(string) (string, bool), stdout io.Writer) error {
 	if len(args) > 0 {
 		return program.Usagef("fips takes no arguments, found %q", args[0])
@@ -41,8 +41,8 @@ func fipsCommand(args []string, lookup func(string) (string, bool), stdout io.Wr
 	return err
 }
 
-// modules returns the module that computes and the module of TLS, each as it describes itself. What they say holds for a
-// broker that is started with the same environment and without flags.
+// modules returns the descriptions of the module that computes and of the module of TLS. They
+// hold for a broker that is started with the same environment and without flags.
 func modules(lookup func(string) (string, bool)) (computing, connecting string, err error) {
 	var c config
 	for _, s := range c.settings() {

@@ -31,7 +31,7 @@ const (
 	noLoop = -1000001
 )
 
-// newCaller gives a command the flags that all calling commands have.
+// newCaller adds the flags of all calling commands to a command.
 func newCaller(cmd *cobra.Command) *caller {
 	c := &caller{Broker: connection.Flags(cmd), cmd: cmd}
 	c.output = commandline.ChoiceFlag(cmd, "output", "o", "what to print: log, json or text", commandline.FormatLog, commandline.FormatJSON, commandline.FormatText)
@@ -45,8 +45,8 @@ func profileFlag(cmd *cobra.Command) *string {
 	return cmd.Flags().String("profile", "Default", "name of the profile")
 }
 
-// run calls the broker as often as the flags say and prints the results. The
-// announcement is a line of the log.
+// run calls the broker as often as the flags say and prints the results. It logs the announcement
+// first.
 func (c *caller) run(announcement string, announced []any, once func(context.Context) (*result, error)) error {
 	if c.loop != noLoop && (c.loop < minLoop || c.loop > maxLoop) {
 		return program.Usagef("--loop is %d, expected %d to %d (milliseconds)", c.loop, minLoop, maxLoop)
@@ -67,8 +67,8 @@ func (c *caller) run(announcement string, announced []any, once func(context.Con
 		c.log("Closing crypto broker library connection")
 		return nil
 	}
-	// An interrupt ends a loop and is no failure. A bad result, such as an invalid
-	// signature, does not end it.
+	// An interrupt ends the loop without an error. A bad result, such as an invalid signature,
+	// does not end the loop.
 	pause := time.NewTicker(time.Duration(c.loop) * time.Millisecond)
 	defer pause.Stop()
 	for ctx.Err() == nil {

@@ -101,7 +101,8 @@ type fileStream struct {
 	receive func() (chunk []byte, end *streamv1.StreamEnd, err error)
 }
 
-// fileCommand gives a command its arguments and what it does. done is what it has done to a file.
+// fileCommand sets the arguments and the action of a command. done is the participle for its
+// message, such as "encrypted".
 func fileCommand(cmd *cobra.Command, done string, open func(context.Context, *connection.Broker) (fileStream, error)) *cobra.Command {
 	cmd.Args = commandline.Arguments(2, 2, "the input and the output, - for standard input and standard output")
 	b := connection.Flags(cmd)
@@ -135,7 +136,8 @@ func fileCommand(cmd *cobra.Command, done string, open func(context.Context, *co
 	return cmd
 }
 
-// progressOf says how much of an input was processed, and how large the input is if that is known.
+// progressOf returns how much of an input was processed, and the size of the input if it is
+// known.
 func progressOf(bytes int64, input io.ReadCloser) string {
 	const mebibyte = 1 << 20
 	if file, ok := input.(*os.File); ok {
@@ -168,7 +170,7 @@ func copyFile(b *connection.Broker, stream fileStream, to io.Writer, from io.Rea
 				return
 			}
 		}
-		// If the stream has ended early, what is received has the reason.
+		// If the stream has ended early, the received error is the reason.
 		if err == nil {
 			err = stream.close()
 		}

@@ -76,7 +76,7 @@ part that the broker reads, and there is no limit for the whole input.`,
 	return cmd
 }
 
-// digest is what the replies to HashData and to HashStream have in common.
+// digest has the methods that the replies to HashData and to HashStream share.
 type digest interface {
 	GetMetadata() *v1.Metadata
 	GetHashValueHex() string

@@ -84,7 +84,7 @@ func (i *inputs) path(args []string, file string) (string, error) {
 	}
 }
 
-// data returns the argument, or the content of the file that replaces it.
+// data returns the argument, or the content of the file that replaces the argument.
 func (i *inputs) data(what string, args []string, file string) ([]byte, error) {
 	path, err := i.path(args, file)
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 // secretKey has the flags that name the key of an encryption.
 type secretKey struct {
 	id, raw, key, file string
-	// kind says what key is. Older command lines have these two flags only.
+	// kind says whether key is an id or the key itself. Older command lines have only these two
+	// flags.
 	kind *commandline.Choice
 }
 
@@ -118,7 +119,7 @@ func rawKey(key []byte) *v1.KeySource {
 	return &v1.KeySource{Source: &v1.KeySource_RawKey{RawKey: key}}
 }
 
-// oneOf returns the one flag that is given, of flags that exclude each other.
+// oneOf returns the flag that is given, of several flags that exclude each other.
 func oneOf(cmd *cobra.Command, names ...string) (string, error) {
 	var given string
 	for _, name := range names {
@@ -136,7 +137,7 @@ func oneOf(cmd *cobra.Command, names ...string) (string, error) {
 	return given, nil
 }
 
-// warnOfKey warns that others can see a key on the command line.
+// warnOfKey warns that other users can see a key on the command line.
 func warnOfKey(cmd *cobra.Command, flag string) {
 	fmt.Fprintf(cmd.ErrOrStderr(), "warning: --%s shows the key to everybody who lists processes, and to the shell's history; use --key-file or --keyId\n", flag)
 }

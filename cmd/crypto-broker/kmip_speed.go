@@ -196,8 +196,8 @@ func (s *kmipSpeed) writeCharts(operations []kmipspeed.Operation, rows []kmipspe
 	return nil
 }
 
-// withTwoDashes returns the arguments of kmip-speed with flags as the other commands have
-// them: -no_reuse becomes --no-reuse. Tools that measure key managers have flags of one dash.
+// withTwoDashes rewrites flags of kmip-speed to the form of the other commands: -no_reuse becomes
+// --no-reuse. Other tools that measure key managers use flags with one dash.
 func withTwoDashes(args []string) []string {
 	if len(args) == 0 || args[0] != "kmip-speed" {
 		return args

@@ -24,13 +24,13 @@ func main() {
 	os.Exit(run(program.Context(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// run is the program without its process. It returns the exit code.
+// run runs the program and returns the exit code. Tests call it without a process.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return subcommands.Run(ctx, newRoot(), withTwoDashes(args), stdin, stdout, stderr, outcome)
 }
 
-// outcome returns the exit code for an error, and a sentence about it unless the output
-// has said what is wrong.
+// outcome returns the exit code for an error, and a sentence about the error. The sentence is
+// empty if the output already says what is wrong.
 func outcome(err error) (exit int, sentence string) {
 	var failed *connection.Failure
 	switch {
@@ -53,7 +53,7 @@ func outcome(err error) (exit int, sentence string) {
 var (
 	// errNotValid means that a signature is not valid.
 	errNotValid = errors.New("the signature is not valid")
-	// errNotServing means that a broker says that it does not serve.
+	// errNotServing means that a broker reports that it does not serve.
 	errNotServing = errors.New("the broker does not serve")
 )
 
@@ -87,7 +87,7 @@ Exit codes:
 	return root
 }
 
-// operations make the commands that call an operation.
+// operations are functions that make the commands for operations.
 var operations []func() *cobra.Command
 
 // operation adds the command of an operation. The file of each command calls it when the

@@ -27,13 +27,13 @@ type field struct {
 
 // result is the result of a call, in all forms that can be printed.
 type result struct {
-	// message is the message of the line in the log. took begins the line with the
-	// duration; empty for no such line.
+	// message is the message of the line in the log. took begins the line with the duration. It
+	// is empty if there is no such line.
 	message, took string
 	// fields are the fields of the JSON object, and of the line in the log.
 	fields []field
-	// response is the field "response" of the line in the log, spelled as in released
-	// command lines; nil for none.
+	// response is the field "response" of the line in the log, spelled as in released command
+	// lines, or nil.
 	response any
 	// text is the output with --output text.
 	text []byte

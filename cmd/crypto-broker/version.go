@@ -16,14 +16,14 @@ import (
 // version is set when a release is built: -ldflags "-X main.version=v1.2.3".
 var version string
 
-// build says from which source a program was built.
+// build describes the source of a program.
 type build struct {
 	Version string `json:"version"`
 	Commit  string `json:"git_sha"`
 }
 
-// built returns the build of this program: the version of the release, else what the
-// Go toolchain knows of the commit.
+// built returns the build of this program: the version of the release, or else the commit that
+// the Go toolchain has recorded.
 func built() build {
 	b := build{program.Version(version), "unknown"}
 	if info, ok := debug.ReadBuildInfo(); ok {

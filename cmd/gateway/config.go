@@ -26,7 +26,7 @@ import (
 type config struct {
 	address       string
 	statusAddress string
-	// certificates is a directory.
+	// certificates is the directory with the serving certificate.
 	certificates string
 	// trustedKeys is a file.
 	trustedKeys string
@@ -40,7 +40,7 @@ type config struct {
 	tlsProvider       string
 	logLevel          string
 
-	// level is parsed from logLevel by check.
+	// level is the parsed logLevel.
 	level slog.Level
 }
 
@@ -123,8 +123,8 @@ func isAddress(text string) bool {
 	return err == nil && bad == nil
 }
 
-// newLogger returns the logger of the gateway, which its libraries also use. end writes what the
-// limit on repeats has left out.
+// newLogger returns the logger of the gateway, which its libraries also use. end writes how many
+// lines the limit on repeats has left out.
 func newLogger(level slog.Leveler, to io.Writer) (logger *slog.Logger, end func()) {
 	handler, end := logs.New(logs.Options{To: to, Format: logs.JSON, Level: level, Component: "gateway", Version: program.Version(version)})
 	libraries.Use(handler)

@@ -34,7 +34,7 @@ type kmsConfig struct {
 	tlsProvider   string
 	logLevel      string
 
-	// level is parsed from logLevel by check.
+	// level is the parsed logLevel.
 	level slog.Level
 }
 
@@ -96,7 +96,7 @@ func (c *kmsConfig) sockets() unixsocket.Options {
 	return unixsocket.Options{Dir: c.socketDir, Group: c.socketGroup}
 }
 
-// runKMS is gateway kms. It returns the exit code.
+// runKMS runs gateway kms and returns the exit code.
 func runKMS(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	c, err := parseKMS(args)
 	if errors.Is(err, pflag.ErrHelp) {
@@ -120,7 +120,8 @@ func runKMS(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 }
 
 // serveKMS serves the API server until ctx ends, which is no error. It does not wait for the key
-// providers: the API server needs the socket to start, and learns from the status what is wrong.
+// providers, because the API server needs the socket to start. The status tells the API server
+// about problems.
 func serveKMS(ctx context.Context, c *kmsConfig, types providers.Types, logger *slog.Logger) (err error) {
 	// The key providers last longer than ctx: calls need them until the server has ended.
 	lasting, stop := context.WithCancel(context.WithoutCancel(ctx))

@@ -38,7 +38,7 @@ func main() {
 	os.Exit(run(program.Context(), os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr))
 }
 
-// run is the program without its process. It returns the exit code.
+// run runs the program and returns the exit code. Tests call it without a process.
 func run(ctx context.Context, args []string, lookup func(string) (string, bool), stdout, stderr io.Writer) int {
 	if len(args) == 1 && args[0] == "version" {
 		fmt.Fprintln(stdout, program.VersionLine("gateway", version))
@@ -90,8 +90,8 @@ func operate(ctx context.Context, c *config, logTo io.Writer) error {
 	return g.run(ctx)
 }
 
-// protect keeps credentials and keys out of core dumps, and chooses the provider of TLS. It comes
-// before the first credential and the first connection.
+// protect keeps credentials and keys out of core dumps, and chooses the provider of TLS. It must
+// be called before the first credential is read and the first connection is made.
 func protect(provider string, logger *slog.Logger) error {
 	if err := dumps.Forbid(); err != nil {
 		logger.Warn("cannot turn core dumps off: a dump could have credentials in it", "error", err)

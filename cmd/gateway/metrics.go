@@ -23,7 +23,7 @@ type metrics struct {
 	registry  *prometheus.Registry
 	requests  *prometheus.CounterVec
 	durations *prometheus.HistogramVec
-	// The others are collected when somebody asks.
+	// The other metrics are collected at each scrape.
 	connections, failedHandshakes, calls, providers, toManagers *prometheus.Desc
 	endpoints                                                   endpointMetrics
 }
@@ -59,7 +59,7 @@ func newMetrics(g *process) *metrics {
 	return m
 }
 
-// describeProgram adds the metrics that say what the program is, and those of its process.
+// describeProgram adds the metrics of the program's version and of its process.
 func describeProgram(registry *prometheus.Registry) {
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "crypto_broker_gateway_build_info",
@@ -75,7 +75,7 @@ func describeProgram(registry *prometheus.Registry) {
 	registry.MustRegister(build, secured, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 }
 
-// observe counts a request that ended. The server calls it for methods of the protocol only.
+// observe counts a request that ended. The server calls it only for methods of the protocol.
 func (m *metrics) observe(method string, code codes.Code, took time.Duration) {
 	name := path.Base(method)
 	m.requests.WithLabelValues(name, code.String()).Inc()

@@ -47,7 +47,7 @@ type process struct {
 	status       *http.Server
 	stopping     atomic.Bool
 
-	// listener is the one for brokers. statusListener is nil if the status port is off.
+	// listener is the listener for brokers. statusListener is nil if the status port is off.
 	listener, statusListener net.Listener
 }
 
@@ -109,7 +109,7 @@ func prepare(ctx context.Context, access *rest.Config, c *config, types provider
 
 // run serves until ctx ends, which is no error. Calls that have begun may then end.
 func (g *process) run(ctx context.Context) error {
-	// The parts last longer than ctx: calls need them until the server has ended.
+	// The parts end after ctx, because calls need them until the server has ended.
 	lasting, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	group, running := errgroup.WithContext(lasting) // the failure of one part ends the others
@@ -154,7 +154,7 @@ func (g *process) serveStatus() error {
 	return nil
 }
 
-// ready returns the empty string if the gateway serves, else what is missing.
+// ready returns the empty string if the gateway serves, or else what is missing.
 func (g *process) ready() string {
 	switch {
 	case g.stopping.Load():

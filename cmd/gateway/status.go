@@ -38,11 +38,11 @@ func newStatus(mux *http.ServeMux, ready func() string, registry *prometheus.Reg
 	}
 }
 
-// reportInterval is how old an answer may be. So the gateway makes few, however many requests
-// there are.
+// reportInterval is the maximum age of an answer. So many requests make the gateway compute only
+// a few answers.
 const reportInterval = time.Second
 
-// reports answers with the state of the key providers. It has an ETag, because little of it
+// reports answers with the state of the key providers. The answer has an ETag, because it seldom
 // changes.
 type reports struct {
 	ready  func() string

@@ -17,7 +17,7 @@ import (
 const maxTrustedKeysSize = 16 << 10
 
 // readTrustedKeys returns the public keys in a file, with commas, spaces or line breaks between
-// them. Its errors quote no key, which could be a private one by mistake.
+// them. Its errors quote no key, because it could be a private key by mistake.
 func readTrustedKeys(file string) ([]ed25519.PublicKey, error) {
 	text, _, err := regular.Read(file, maxTrustedKeysSize)
 	if err != nil {
@@ -40,7 +40,7 @@ func readTrustedKeys(file string) ([]ed25519.PublicKey, error) {
 	return keys, nil
 }
 
-// readAuthorities returns the certificate authorities in a file in PEM, of which there has to be one.
+// readAuthorities returns the certificate authorities in a PEM file. It has to have at least one.
 func readAuthorities(file string) (*x509.CertPool, error) {
 	text, err := readLimited(file, maxAuthorityBytes)
 	if err != nil {

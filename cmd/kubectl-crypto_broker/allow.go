@@ -91,8 +91,8 @@ Then it waits until the namespaces should serve the profile.`,
 	return cmd
 }
 
-// mayWeaken returns an error if the user lacks the right that the guard demands. The webhook
-// asks the same, and is perhaps not installed.
+// mayWeaken returns an error if the user lacks the right that the guard requires. The webhook
+// checks the same right, but it may not be installed.
 func mayWeaken(ctx context.Context, client kubernetes.Interface, source downgrade.Source) error {
 	review, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
 		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
@@ -127,8 +127,8 @@ func annotate(ctx context.Context, client kubernetes.Interface, changes []effect
 // servedPause is the time between two looks at what a namespace serves.
 const servedPause = 500 * time.Millisecond
 
-// awaitServed waits until the namespaces should serve what was allowed. A namespace without a
-// baseline does so only once all of its profiles are allowed, so it is not waited for.
+// awaitServed waits until the namespaces should serve the allowed changes. It does not wait for a
+// namespace without a baseline, which serves them only once all of its profiles are allowed.
 func awaitServed(ctx context.Context, client kubernetes.Interface, changes []effective.Change, timeout time.Duration, out io.Writer) error {
 	pending := map[string][]effective.Change{}
 	for _, c := range changes {
@@ -179,7 +179,7 @@ func awaitServed(ctx context.Context, client kubernetes.Interface, changes []eff
 	}
 }
 
-// choose returns the form of a word for a number.
+// choose returns the singular or the plural of a word for a number.
 func choose(n int, one, more string) string {
 	if n == 1 {
 		return one

@@ -52,9 +52,9 @@ func (c *cluster) isNamed() bool {
 	return !clientcmd.IsEmptyConfig(err)
 }
 
-// pin sets --context to the current context of the kubeconfig, unless it is given or there is none. A command
-// that runs for long, and commands that it shows, stay with a cluster so, also if somebody changes
-// the current context.
+// pin sets --context to the current context of the kubeconfig, unless it is given or there is
+// none. So a long-running command, and the commands that it shows, use the same cluster even if
+// somebody changes the current context.
 func (c *cluster) pin(flags *pflag.FlagSet) error {
 	if c.overrides.CurrentContext != "" {
 		return nil
@@ -69,9 +69,9 @@ func (c *cluster) pin(flags *pflag.FlagSet) error {
 	return flags.Set(clientcmd.FlagContext, file.CurrentContext)
 }
 
-// connect returns a client and a namespace: the namespace of -n, else of the context;
-// empty for all namespaces. It drops warnings of the API server, because they are
-// about dry runs.
+// connect returns a client and a namespace: the namespace of -n, or else of the context. It is
+// empty for all namespaces. The client drops warnings of the API server, because they are about
+// dry runs.
 func (c *cluster) connect() (kubernetes.Interface, string, error) {
 	return c.connectWith(rest.NoWarnings{})
 }
@@ -89,7 +89,7 @@ func (c *cluster) connectWith(warnings rest.WarningHandler) (kubernetes.Interfac
 	return client, namespace, nil
 }
 
-// settings returns how to reach the cluster, and a namespace as connect does.
+// settings returns the connection settings of the cluster, and a namespace as connect does.
 func (c *cluster) settings(warnings rest.WarningHandler) (*rest.Config, string, error) {
 	config := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(c.rules, &c.overrides)
 	settings, err := config.ClientConfig()

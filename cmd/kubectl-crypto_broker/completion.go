@@ -53,7 +53,8 @@ func namespaceNames(ctx context.Context, client kubernetes.Interface, _ string) 
 	return names
 }
 
-// podAndWorkloadNames returns what can be explained, except jobs and cronjobs.
+// podAndWorkloadNames returns the pods and workloads that can be explained, except jobs and
+// cronjobs.
 func podAndWorkloadNames(ctx context.Context, client kubernetes.Interface, namespace string) []string {
 	return append(podNames(ctx, client, namespace), workloadNames(ctx, client, namespace)...)
 }

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// confirm asks a question, and returns an error unless the answer is yes. nothing says that
-// nothing was done.
+// confirm asks a question, and returns an error unless the answer is yes. nothing is the error if
+// the answer is another one.
 func confirm(ctx context.Context, in io.Reader, out io.Writer, question, nothing string) error {
 	fmt.Fprintf(out, "%s [y/N] ", question)
 	answer := make(chan string, 1)

@@ -95,7 +95,7 @@ context. --namespace and --namespaces name others.`,
 	return cmd
 }
 
-// serve serves the page until the context ends, or until one of both fails.
+// serve serves the page until the context ends, or until the server or the follower fails.
 func serve(ctx context.Context, server *dashboard.Server, follower *fleet.Follower) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return server.Run(ctx) })
@@ -103,11 +103,11 @@ func serve(ctx context.Context, server *dashboard.Server, follower *fleet.Follow
 	return group.Wait()
 }
 
-// parentInterval is the time between two looks whether the parent is there.
+// parentInterval is the time between two checks whether the parent process still exists.
 const parentInterval = time.Second
 
-// endWithParent calls end when the parent of the process has ended: the process has another parent
-// then. A terminal that closes does not end each process of its shell.
+// endWithParent calls end when the parent of the process has ended. The process then has another
+// parent. It is needed because a closing terminal does not end every process of its shell.
 func endWithParent(ctx context.Context, end func(), parent func() int) {
 	first := parent()
 	ticks := time.NewTicker(parentInterval)
@@ -125,11 +125,11 @@ func endWithParent(ctx context.Context, end func(), parent func() int) {
 	}
 }
 
-// forCommands are the flags that choose a cluster and that commands of the page repeat, so that these don't change
-// another cluster. Flags with credentials are not among them.
+// forCommands are the flags that choose a cluster. Commands on the page repeat them, so that they
+// do not change another cluster. Flags with credentials are not among them.
 var forCommands = []string{"kubeconfig", "context", "cluster", "user", "server", "as", "as-group", "as-uid", "tls-server-name", "insecure-skip-tls-verify", "certificate-authority"}
 
-// connectionFlags returns the flags for commands of the page, each with a space in front.
+// connectionFlags returns the flags for commands on the page, each after a space.
 func connectionFlags(flags *pflag.FlagSet) string {
 	var text strings.Builder
 	flags.Visit(func(f *pflag.Flag) {

@@ -105,8 +105,8 @@ func oneProfile(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// withheldChanges returns what is withheld in a namespace, or in all if it is empty: all of
-// it, or what comes from one object.
+// withheldChanges returns the withheld changes in a namespace, or in all namespaces if namespace
+// is empty. If an object is given, it returns only the changes by that object.
 func withheldChanges(ctx context.Context, client kubernetes.Interface, namespace string, object profileName) (changes []effective.Change, err error) {
 	var sets []*effective.Set
 	if namespace == "" {
@@ -138,7 +138,7 @@ func namespacePhrase(namespace string) string {
 	return "namespace " + namespace
 }
 
-// withheldChange is a change for programs.
+// withheldChange is a change in the output for programs.
 type withheldChange struct {
 	Kind       string   `json:"kind"`
 	Name       string   `json:"name"`
@@ -146,12 +146,12 @@ type withheldChange struct {
 	Profile    string   `json:"profile"`
 	// Serves reports whether an older profile is still served under the name.
 	Serves bool `json:"serves"`
-	// Digest is what the annotation cryptobroker.io/allow-weaker has to contain.
+	// Digest is the value that the annotation cryptobroker.io/allow-weaker has to contain.
 	Digest string          `json:"digest"`
 	Weaker []weakeningText `json:"weaker"`
 }
 
-// weakeningText is one field that is weaker.
+// weakeningText describes one field that becomes weaker.
 type weakeningText struct {
 	Field    string `json:"field"`
 	Served   string `json:"served,omitempty"`

@@ -92,7 +92,7 @@ started or does not serve its set of profiles, and if that is not known.`,
 	return cmd
 }
 
-// foundUnless returns the error of a check, errFound if it found that something is wrong.
+// foundUnless returns the error of a check, or errFound if the check found a problem.
 func foundUnless(fine bool, err error) error {
 	if err == nil && !fine {
 		return errFound

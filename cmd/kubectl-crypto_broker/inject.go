@@ -27,12 +27,12 @@ import (
 type offline struct {
 	files    *[]string
 	labelled bool
-	// namespace is the namespace of objects that name none.
+	// namespace is the namespace of objects without a namespace.
 	namespace string
 	template  template.Template
 }
 
-// flags adds flags for the settings of an operator that is not asked.
+// flags adds flags for the settings of an operator, which commands without a cluster cannot read.
 func (o *offline) flags(cmd *cobra.Command) {
 	o.files = manifest.FilesFlag(cmd)
 	o.labelledFlag(cmd)
@@ -46,7 +46,7 @@ func (o *offline) flags(cmd *cobra.Command) {
 	flags.BoolVar(&o.template.RequireFIPS, "broker-require-fips", false, "inject brokers that refuse operations that FIPS 140-3 does not approve")
 }
 
-// ofNoCluster are the flags that have no meaning if a cluster is asked.
+// ofNoCluster are the flags that have no meaning for a command with a cluster.
 var ofNoCluster = []string{
 	"broker-image", "allowed-broker-images", "broker-status-port", "socket-group", "broker-log-level", "broker-require-fips", "namespace-labelled",
 }
@@ -84,7 +84,7 @@ func imageTag() string {
 	return tag
 }
 
-// wants reports whether a pod of a manifest would get a broker, and why not.
+// wants reports whether a pod of a manifest would get a broker, and otherwise why not.
 func (o *offline) wants(p *manifest.PodTemplate, labelled map[string]bool) (injection.Decision, error) {
 	if coverage.Excluded(p.Namespace) {
 		return injection.Decision{Reason: "excluded namespace"}, nil
@@ -145,7 +145,7 @@ Warnings and reasons go to standard error.`,
 	return cmd
 }
 
-// The comments above a document that was changed.
+// The output has comments above a document that was changed.
 const (
 	commentPreview  = "made without a cluster, so without the keys and the revision that only the operator knows: apply the original"
 	commentAdmitted = "with what admission of the cluster makes of its pods: apply the original"
@@ -204,7 +204,7 @@ func inject(cmd *cobra.Command, documents []manifest.Document, namespace, commen
 	return err
 }
 
-// noProfiles begins a warning that has no meaning without a cluster.
+// noProfiles is the beginning of a warning that has no meaning without a cluster.
 const noProfiles = "namespace "
 
 // inject puts a broker into the pod if the pod would get one, and returns notes.

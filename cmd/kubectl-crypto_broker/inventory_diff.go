@@ -31,7 +31,7 @@ func readInventory(file string, stdin io.Reader) (*inventory.Inventory, error) {
 	return earlier, nil
 }
 
-// writeDifference writes how an inventory differs from an earlier one.
+// writeDifference writes the difference between an inventory and an earlier one.
 func (o *output) writeDifference(w io.Writer, found, earlier *inventory.Inventory) error {
 	d, err := found.Since(earlier)
 	if err != nil {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command kubectl-crypto_broker is the plugin `kubectl crypto-broker`. It shows which
-// pods have a broker, which pods miss theirs, and which profiles each broker serves
-// and why. It also restarts workloads, checks manifests without a cluster, checks the
-// installation, and allows profiles that are withheld. See --help.
+// Command kubectl-crypto_broker is the plugin `kubectl crypto-broker`. It shows which pods have a
+// broker, which pods lack one, and which profiles each broker serves and why. It also restarts
+// workloads, checks manifests without a cluster, checks the installation, and allows profiles
+// that are withheld. See --help.
 package main
 
 import (
@@ -20,14 +20,14 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/text"
 )
 
-// name is how people call the plugin.
+// name is the command line of the plugin.
 const name = text.Plugin
 
 func main() {
 	os.Exit(run(program.Context(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// run is the program without its process. It returns the exit code.
+// run runs the program and returns the exit code. Tests call it without a process.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return subcommands.Run(ctx, newRoot(), args, stdin, stdout, stderr, func(err error) (exit int, sentence string) {
 		var code codeError

@@ -19,7 +19,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/text"
 )
 
-// output is how a command writes its answer.
+// output is the format in which a command writes its answer.
 type output struct {
 	format  string
 	formats []string

@@ -15,7 +15,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/brokers"
 )
 
-// noteMark begins messages on standard error that are not the answer.
+// noteMark is the beginning of messages on standard error that are not part of the answer.
 const noteMark = "note: "
 
 func newPods(cluster *cluster) *cobra.Command {

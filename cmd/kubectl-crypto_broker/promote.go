@@ -14,7 +14,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/downgrade"
 )
 
-// annotationOfRollouts is what the help of both commands says of what they write.
+// annotationOfRollouts is the sentence in the help of both commands about the annotation that
+// they write.
 const annotationOfRollouts = `
 
 The command writes the annotation ` + v1alpha1.PromoteAnnotation + ` on the object, with the attempt of status.rollout. So it never
@@ -59,7 +60,7 @@ change: take it back there, or bring it to all pods by promote --full.` + annota
 	return cmd
 }
 
-// askRollout asks something of the rollout of the one profile that the arguments name.
+// askRollout requests an action on the rollout of the profile that the arguments name.
 func (c *cluster) askRollout(cmd *cobra.Command, args []string, action rollouts.Action) error {
 	if len(args) == 0 {
 		return program.Usagef("found no argument, expected one profile such as cprof/NAME")

@@ -144,24 +144,24 @@ type restarter struct {
 	in        io.Reader
 	out, errs io.Writer
 	timeout   time.Duration
-	// forBroker reports whether new pods have to get a broker, else nothing is
+	// forBroker reports whether new pods have to get a broker. If they would not, nothing is
 	// restarted.
 	forBroker bool
 }
 
-// concerned says which pods have their workloads restarted.
+// concerned selects the pods whose workloads are restarted.
 type concerned struct{ missing, outdated, refused bool }
 
 func (c concerned) any() bool { return c.missing || c.outdated || c.refused }
 
-// by reports whether the workload of a pod is restarted.
+// by reports whether the workload of a pod is to be restarted.
 func (c concerned) by(r brokers.Row) bool {
 	return c.missing && r.Broker == brokers.Missing || c.outdated && r.Broker == brokers.Outdated ||
 		c.refused && r.Reason == string(directory.SignatureRejected)
 }
 
-// find returns the workloads of the pods that are concerned. unknown reports whether
-// there may be more; then find has printed a note.
+// find returns the workloads of the selected pods. unknown reports whether there may be more.
+// Then find has printed a note.
 func (r restarter) find(ctx context.Context, namespace string, pods concerned) (all []workload.Workload, unknown bool, err error) {
 	rows, notes, err := brokers.Survey{Client: r.client, Judge: pods.outdated, Ask: pods.refused}.Rows(ctx, namespace, "")
 	if err != nil {
@@ -198,9 +198,8 @@ func (r restarter) find(ctx context.Context, namespace string, pods concerned) (
 	return all, len(notes) > 0, nil
 }
 
-// check returns an error if one of the workloads cannot be restarted. It reads the
-// workload, and tries the restart, which shows missing rights, and a new pod as dry
-// runs.
+// check returns an error if one of the workloads cannot be restarted. It reads the workload,
+// tries the restart as a dry run, which shows missing rights, and creates a new pod as a dry run.
 func (r restarter) check(ctx context.Context, all []workload.Workload) error {
 	patch, err := restartPatch()
 	if err != nil {
@@ -233,9 +232,9 @@ func (r restarter) check(ctx context.Context, all []workload.Workload) error {
 	return nil
 }
 
-// try creates a new pod of the workload as a dry run, because a StatefulSet and a
-// DaemonSet delete a running pod before they learn that its successor is refused. A
-// quota that is used up is only a note, because the pod that is deleted makes room.
+// try creates a new pod of the workload as a dry run, because a StatefulSet and a DaemonSet
+// delete a running pod before they learn that its successor is refused. An exhausted quota is
+// only a note, because the deleted pod makes room.
 func (r restarter) try(ctx context.Context, w workload.Workload) error {
 	found, err := w.Made(ctx, r.client)
 	if err != nil {
@@ -261,7 +260,7 @@ func (r restarter) try(ctx context.Context, w workload.Workload) error {
 	return nil
 }
 
-// confirm asks whether to go on.
+// confirm asks the user whether to continue.
 func (r restarter) confirm(ctx context.Context, n int) error {
 	what := "it"
 	if n > 1 {
@@ -270,8 +269,8 @@ func (r restarter) confirm(ctx context.Context, n int) error {
 	return confirm(ctx, r.in, r.out, fmt.Sprintf("Restart %s?", what), "nothing was restarted")
 }
 
-// restart restarts one after the other and stops at the first that does not come
-// up.
+// restart restarts the workloads one after the other, and stops at the first whose pods do not
+// become ready.
 func (r restarter) restart(ctx context.Context, all []workload.Workload) error {
 	for i, w := range all {
 		fmt.Fprintf(r.out, "%d/%d %s in namespace %s: restarting\n", i+1, len(all), w, w.Namespace)
@@ -299,8 +298,8 @@ func restartPatch() ([]byte, error) {
 	}}})
 }
 
-// one restarts a workload and waits for its pods. It goes on waiting while the API
-// server does not answer.
+// one restarts a workload and waits for its pods. It continues to wait while the API server does
+// not answer.
 func (r restarter) one(ctx context.Context, w workload.Workload) error {
 	patch, err := restartPatch()
 	if err != nil {

@@ -111,8 +111,8 @@ func (r rotation) age(ctx context.Context) (signing.Age, error) {
 	return signing.AgeOf(metadata), nil
 }
 
-// finish waits until there is a new key, and until all sets are signed with it. The error
-// says what it was waiting for.
+// finish waits until there is a new key, and until all sets are signed with it. If it fails, the
+// error says what it has waited for.
 func (r rotation) finish(ctx context.Context, before signing.Age) error {
 	var now signing.Age
 	err := r.await(ctx, func(ctx context.Context) (done bool, err error) {
@@ -155,8 +155,8 @@ func (r rotation) finish(ctx context.Context, before signing.Age) error {
 // setsPage is the number of ConfigMaps that are read at a time, each of up to 1 MiB.
 const setsPage = 20
 
-// await looks until something is done. It goes on while the API server does not answer, and
-// ends with the context, or if a right is missing.
+// await checks at intervals until something is done. It continues while the API server does not
+// answer. It ends with the context, or if the user lacks a right.
 func (r rotation) await(ctx context.Context, look func(context.Context) (bool, error)) error {
 	return wait.PollUntilContextCancel(ctx, rotationPause, true, func(ctx context.Context) (bool, error) {
 		done, err := look(ctx)
@@ -185,8 +185,8 @@ func (r rotation) sets(ctx context.Context) (namespaces []string, err error) {
 	}
 }
 
-// signedWithCurrent reports whether a set has a signature by another key than the retired
-// ones, or needs none.
+// signedWithCurrent reports whether a set has a signature by a key that is not retired, or needs
+// no signature.
 func signedWithCurrent(set *corev1.ConfigMap, retired []string) bool {
 	signature := set.Data[signed.FileName]
 	if signature == "" { // the last profile of the namespace has gone
@@ -196,7 +196,7 @@ func signedWithCurrent(set *corev1.ConfigMap, retired []string) bool {
 	return err == nil && slices.ContainsFunc(keys, func(id string) bool { return !slices.Contains(retired, id) })
 }
 
-// report says how many running pods depend on retired keys.
+// report prints how many running pods depend on retired keys.
 func (r rotation) report(ctx context.Context, now signing.Age) error {
 	depend := 0
 	for next := ""; ; {

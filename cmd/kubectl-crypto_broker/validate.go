@@ -77,7 +77,7 @@ prints a note, because another injector may add it. If none does, the cluster re
 
 // findings are problems and notes about an object.
 type findings struct {
-	// about begins each line.
+	// about is the beginning of each line.
 	about              string
 	problems, warnings []string
 }
@@ -129,7 +129,7 @@ func (c *checker) check(ctx context.Context, d manifest.Document) (f findings, e
 	return f, err
 }
 
-// missingType says which of apiVersion and kind an object lacks.
+// missingType returns which of apiVersion and kind an object lacks.
 func missingType(kind, version string) string {
 	var missing []string
 	if version == "" {

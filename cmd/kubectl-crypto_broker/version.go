@@ -50,7 +50,7 @@ type brokersVersion struct {
 	Pods    int    `json:"pods"`
 }
 
-// versions is the answer of the command.
+// versions is the output of the command.
 type versions struct {
 	Plugin   pluginVersion    `json:"plugin"`
 	Operator *operatorVersion `json:"operator,omitempty"`
@@ -107,7 +107,8 @@ The exit code is 1 if the cluster could not be asked, or if the user lacks a rig
 	return cmd
 }
 
-// ask adds the versions in a cluster. The problems say what could not be found out.
+// ask adds the versions in a cluster. The problems are sentences about what could not be found
+// out.
 func (v *versions) ask(ctx context.Context, client kubernetes.Interface, operatorNamespace, namespace string) (problems []error, err error) {
 	operator, err := installation.Find(ctx, client, operatorNamespace)
 	if err != nil {

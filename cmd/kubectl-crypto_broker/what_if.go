@@ -17,13 +17,13 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/whatif"
 )
 
-// Exit codes of what-if and inventory, besides the exit codes of package program.
+// Exit codes of what-if and inventory, in addition to the exit codes of package program.
 const (
 	exitBreaks   = 3 // calls would break
 	exitNotKnown = 4
 )
 
-// codeError is the result of a command that worked and whose exit code says what it found.
+// codeError is the result of a command that worked, and whose exit code tells what it has found.
 type codeError int
 
 // Error implements error.

@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// checkTimeout is how long the webhooks may take until they answer as expected: an
-	// installation may just have ended.
+	// checkTimeout is how long the webhooks may take until they answer as expected, because the
+	// installation may just have finished.
 	checkTimeout = 30 * time.Second
 	checkPause   = time.Second
 )
@@ -31,9 +31,9 @@ const (
 // accepts.
 const wrongField = "spec.deprecation.replacedBy"
 
-// checkInstallation asks the API server to create two profiles in a namespace, as a dry
-// run, and reports whether the webhook was asked about both: it has to let the right one
-// pass and to refuse the wrong one. It needs the right to create CryptoProfiles there.
+// checkInstallation asks the API server to create two profiles in a namespace, as a dry run. The
+// webhook has to admit the valid profile and to refuse the wrong one, so this shows that the API
+// server calls the webhook. It needs the right to create CryptoProfiles there.
 func checkInstallation(ctx context.Context, namespace string, stdout io.Writer) error {
 	kubernetes, err := ctrl.GetConfig()
 	if err != nil {

@@ -70,7 +70,7 @@ func (c *auditConfig) check(problem func(flag, found, expected string), oneOf fu
 var auditDescription = prometheus.NewDesc("crypto_broker_operator_audit_records_total",
 	"Audit records of the operator, by result: written, or lost.", []string{"result"}, nil)
 
-// useAudit starts the audit log, nil if there is none. end ends it.
+// useAudit starts the audit log. The result is nil if there is none. end ends the log.
 func (c *config) useAudit(stderr io.Writer, registry prometheus.Registerer) (log *audit.Log, end func() error, err error) {
 	if !c.audit.enabled {
 		return nil, func() error { return nil }, nil

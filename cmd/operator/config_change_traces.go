@@ -66,8 +66,8 @@ func (c *changeTraces) check(problem func(flag, found, expected string)) {
 	}
 }
 
-// use starts the export of spans, nil if there is none. end makes the spans of changes that are
-// still followed, and exports the last ones.
+// use starts the export of spans. The result is nil if spans are not exported. end makes the
+// spans of changes that are still followed, and exports all remaining spans.
 func (c *changeTraces) use(ctx context.Context, registry prometheus.Registerer) (traces *changetrace.Tracer, end func(), err error) {
 	spans, err := tracing.New(ctx, c.config, tracing.Options{
 		Version: program.Version(version), Scope: "github.com/crypto-broker/crypto-broker-operator/controllers", Logger: slog.Default(),
@@ -93,7 +93,7 @@ func (c *changeTraces) use(ctx context.Context, registry prometheus.Registerer) 
 var spansDescription = prometheus.NewDesc("crypto_broker_operator_spans_total",
 	"Spans of changes of profiles, by result: exported, or dropped because the collector did not take them in time.", []string{"result"}, nil)
 
-// spanCounts collects what became of spans.
+// spanCounts collects the numbers of exported and dropped spans.
 type spanCounts struct{ spans *tracing.Tracer }
 
 // Describe implements prometheus.Collector.

@@ -14,7 +14,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/certificates"
 )
 
-// servingConfig has the settings of how webhooks and metrics are served.
+// servingConfig has the settings of the ports for webhooks and metrics.
 type servingConfig struct {
 	metricsSecure        bool
 	certificateDirectory string
@@ -34,14 +34,13 @@ func (c *servingConfig) check(enableWebhooks bool, problem func(flag, found, exp
 // certificateSource has the serving certificate of the webhooks, and keeps it current.
 type certificateSource interface {
 	manager.Runnable
-	// TLSOption makes a server serve the certificate.
+	// TLSOption makes a server use the certificate.
 	TLSOption(*tls.Config)
-	// Ready returns why there is no certificate to serve, nil if there is one.
+	// Ready returns why there is no certificate to serve, or nil if there is one.
 	Ready(*http.Request) error
 }
 
-// newCertificates returns where the certificate of the webhooks comes from; nil without
-// webhooks.
+// newCertificates returns the source of the webhooks' certificate, or nil without webhooks.
 func newCertificates(kubernetes *rest.Config, c *config) (certificateSource, error) {
 	switch {
 	case !c.enableWebhooks:
@@ -59,8 +58,8 @@ func newCertificates(kubernetes *rest.Config, c *config) (certificateSource, err
 	}
 }
 
-// metricsOptions returns how metrics are served: by HTTP to everybody, or by HTTPS to
-// those who may read them. certs is nil without webhooks.
+// metricsOptions returns the options of the metrics server: HTTP for everybody, or HTTPS for
+// accounts that may read metrics. certs is nil without webhooks.
 func (c *config) metricsOptions(certs certificateSource) metricsserver.Options {
 	options := metricsserver.Options{BindAddress: c.metricsAddress}
 	if c.serving.metricsSecure {
@@ -71,6 +70,6 @@ func (c *config) metricsOptions(certs certificateSource) metricsserver.Options {
 	return options
 }
 
-// withoutHTTP2 spares the operator the many streams that one connection of HTTP/2 can open
-// before anybody has asked for its token.
+// withoutHTTP2 turns HTTP/2 off, because one connection of HTTP/2 can open many streams before
+// its token is checked.
 func withoutHTTP2(config *tls.Config) { config.NextProtos = []string{"http/1.1"} }

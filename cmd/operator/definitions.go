@@ -31,13 +31,13 @@ const (
 	probeTimeout = 2 * time.Second
 )
 
-// watched are the resources that the operator can't begin without.
+// watched are the resources without which the operator cannot begin.
 var watched = []string{"cryptoprofiles", "clustercryptoprofiles"}
 
-// awaitDefinitions returns once the API server has the resource definitions of profiles,
-// and nil when ctx ends before. While one is missing, it answers probes at the address,
-// "0" for none: the process lives and is not ready. A manager that begins without the
-// definitions would end with an error.
+// awaitDefinitions returns nil once the API server has the resource definitions of profiles, or
+// when ctx ends. A manager that begins without the definitions would end with an error. While a
+// definition is missing, it answers probes at the address, unless that is "0": the process lives
+// and is not ready.
 func awaitDefinitions(ctx context.Context, kubernetes *rest.Config, healthAddress string) error {
 	client, err := discovery.NewDiscoveryClientForConfig(kubernetes)
 	if err != nil {
@@ -68,10 +68,11 @@ func awaitDefinitions(ctx context.Context, kubernetes *rest.Config, healthAddres
 	return nil
 }
 
-// missingDefinitions returns the names of the resource definitions that the API server
-// does not have. It needs no right but to discover the API, which everybody has.
+// missingDefinitions returns the names of the resource definitions that the API server does not
+// have. It needs only the right to discover the API, which everybody has.
 func missingDefinitions(ctx context.Context, client *discovery.DiscoveryClient) ([]string, error) {
-	// A process that is asked to end lets the request come to its end: that is no failure.
+	// The request does not end with ctx, so that the end of the process does not look like an
+	// error of the API server.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), definitionsTimeout)
 	defer cancel()
 	served, err := client.ServerResourcesForGroupVersionWithContext(ctx, v1alpha1.GroupVersion.String())

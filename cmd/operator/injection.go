@@ -18,9 +18,9 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
-// addTemplate adds the reconciler that writes the InjectionTemplate, also if the webhook
-// injects: policies compare final pods with it, and can replace the webhook. keys sign
-// sets of profiles; the template makes brokers trust the current one.
+// addTemplate adds the reconciler that writes the InjectionTemplate. The template is needed even
+// if the webhook injects, because policies compare final pods with it. keys sign sets of
+// profiles; the template makes brokers trust the current one.
 func addTemplate(mgr manager.Manager, c *config, keys *signing.Keys) error {
 	render := func(ctx context.Context) (v1alpha1.InjectionTemplateSpec, error) {
 		ring, err := keys.Ring(ctx)

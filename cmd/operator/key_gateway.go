@@ -13,9 +13,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/signing"
 )
 
-// addKeyGateway adds to the manager what the leader does for key gateways and for the certificates
-// of brokers. It returns nil if
-// there are none.
+// addKeyGateway adds the leader's tasks for key gateways and for the certificates of brokers to
+// the manager. It returns nil if there is no key gateway.
 func addKeyGateway(mgr manager.Manager, c *config, keys *signing.Keys, records *audit.Log) (*keygateway.Gateway, error) {
 	if c.keyGatewayService == "" {
 		return nil, nil

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command operator is the control plane of Crypto Broker in a Kubernetes
-// cluster: it injects brokers into pods that ask for one, brings CryptoProfiles
-// into the brokers, and reports which profiles they serve. See --help.
+// Command operator is the control plane of Crypto Broker in a Kubernetes cluster: it injects
+// brokers into pods that ask for one, distributes CryptoProfiles to the brokers, and reports
+// which profiles they serve. See --help.
 package main
 
 import (
@@ -22,7 +22,7 @@ func main() {
 	os.Exit(run(ctrl.SetupSignalHandler(), os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr))
 }
 
-// run is the program without its process. It returns the exit code.
+// run runs the program and returns the exit code. Tests call it without a process.
 func run(ctx context.Context, args []string, lookup func(string) (string, bool), stdout, stderr io.Writer) int {
 	if len(args) == 1 && args[0] == "version" {
 		fmt.Fprintln(stdout, program.VersionLine("operator", version))

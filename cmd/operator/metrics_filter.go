@@ -22,22 +22,22 @@ import (
 const (
 	// reviewTimeout bounds how long the API server may take to judge one request for metrics.
 	reviewTimeout = 10 * time.Second
-	// maxReviews is the maximum number of requests at a time about which the API server is asked,
-	// so that nobody makes the operator flood it. Further requests wait.
+	// maxReviews is the maximum number of concurrent reviews, so that clients cannot make the
+	// operator flood the API server. Further requests wait.
 	maxReviews = 8
 )
 
-// reviewer asks the API server who may read metrics. The filter of controller-runtime does
-// the same, and links so much of the API server that each operator takes 16 MiB more,
-// whether its metrics are secure or not.
+// reviewer asks the API server who may read metrics. The filter of controller-runtime does the
+// same, but links so much of the API server that each operator takes 16 MiB more, even without
+// secure metrics.
 type reviewer struct {
 	tokens   authenticationclient.TokenReviewInterface
 	accesses authorizationclient.SubjectAccessReviewInterface
 	free     chan struct{}
 }
 
-// onlyToReaders returns a filter that lets those requests pass whose bearer token is of an
-// account that may do them on the path, such as get on /metrics.
+// onlyToReaders returns a filter that admits a request if the account of its bearer token has the
+// right to the request's verb on its path, such as get on /metrics.
 func onlyToReaders(config *rest.Config, httpClient *http.Client) (metricsserver.Filter, error) {
 	authentication, err := authenticationclient.NewForConfigAndClient(config, httpClient)
 	if err != nil {
@@ -70,7 +70,7 @@ func onlyToReaders(config *rest.Config, httpClient *http.Client) (metricsserver.
 // judge returns StatusOK for a request that may pass, and otherwise the code to refuse it
 // with. It returns an error if the API server gave no answer.
 func (r *reviewer) judge(request *http.Request) (int, error) {
-	// The name of the scheme has no case (RFC 9110, section 11.1).
+	// Upper and lower case of the scheme do not matter (RFC 9110, section 11.1).
 	scheme, token, _ := strings.Cut(request.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") || token == "" {
 		return http.StatusUnauthorized, nil

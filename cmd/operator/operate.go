@@ -37,9 +37,8 @@ import (
 // shutdownTimeout is how long reconcilers and webhooks may take to end.
 const shutdownTimeout = 20 * time.Second
 
-// leaveTime is how long the webhooks serve after the process got its signal to end.
-// Nodes and API servers need this time until they know that the replica is no longer
-// an endpoint of the Service, and connect to another one.
+// leaveTime is how long the webhooks serve after the process got its signal to end. Nodes and API
+// servers need this time to learn that the replica is no longer an endpoint of the Service.
 const leaveTime = 5 * time.Second
 
 // operate runs the operator until the context ends, and its webhooks for
@@ -119,9 +118,9 @@ func outlasting(ctx context.Context, extra time.Duration) (context.Context, cont
 	}
 }
 
-// prepare switches off client-go's own rate limit, because the operator has to act
-// within a second. The API server's priority and fairness limits the operator's
-// requests, and the reconcilers limit how much they do at a time.
+// prepare turns off client-go's own rate limit, because the operator has to act within a second.
+// The API server's priority and fairness limits the operator's requests, and the reconcilers
+// limit how much they do at a time.
 func prepare(kubernetes *rest.Config) {
 	kubernetes.QPS = -1
 	kubernetes.UserAgent = "crypto-broker-operator/" + program.Version(version)
@@ -144,8 +143,8 @@ func newManager(kubernetes *rest.Config, c *config, certs certificateSource) (ma
 		LeaderElectionID:           v1alpha1.LeaderElectionLease,
 		LeaderElectionNamespace:    c.namespace,
 		LeaderElectionResourceLock: "leases",
-		// The process ends right after its manager: the next leader need not
-		// wait for the lease to expire.
+		// The process ends right after its manager, so the next leader need not wait for the
+		// lease to expire.
 		LeaderElectionReleaseOnCancel: true,
 		GracefulShutdownTimeout:       &timeout,
 	}
@@ -162,8 +161,8 @@ func newManager(kubernetes *rest.Config, c *config, certs certificateSource) (ma
 	return mgr, nil
 }
 
-// addWebhooks adds the webhooks, which every replica serves. A replica is not ready
-// before the API server would accept its certificate, so that nobody calls it earlier.
+// addWebhooks adds the webhooks, which every replica serves. A replica becomes ready when the API
+// server would accept its certificate, so nobody calls it earlier.
 func addWebhooks(mgr manager.Manager, c *config, certs certificateSource, keys webhook.Keys, records *audit.Log, traces *changetrace.Tracer, leaving <-chan struct{}) error {
 	if certs == nil {
 		return mgr.AddReadyzCheck("ping", healthz.Ping)

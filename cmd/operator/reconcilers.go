@@ -20,10 +20,10 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/template"
 )
 
-// addReconcilers adds the reconcilers, which only the leader runs. certs is nil if there
-// are no webhooks; keys sign sets; gateway is nil if there is no key gateway; client asks brokers
-// which set they serve, and key gateways what they know of key providers; records is nil if
-// there is no audit log, and traces if changes have no traces.
+// addReconcilers adds the reconcilers, which only the leader runs. certs is nil without webhooks,
+// gateway without a key gateway, records without an audit log, and traces without traces of
+// changes. keys sign sets. client asks brokers which set they serve, and key gateways for the
+// state of key providers.
 func addReconcilers(mgr manager.Manager, c *config, certs certificateSource, keys controllers.Keys, gateway *keygateway.Gateway, client *confirm.Client, records *audit.Log, traces *changetrace.Tracer) error {
 	var outdated func(*corev1.Pod) bool
 	var ready func() error
@@ -73,7 +73,7 @@ func wanted(pod *corev1.Pod, byDefault bool) (bool, error) {
 	return decision.Inject, err
 }
 
-// template returns what all injected brokers have in common.
+// template returns the template of all injected brokers.
 func (c *config) template() template.Template {
 	return template.Template{
 		Image:         c.brokerImage,

@@ -15,21 +15,21 @@ import (
 
 // Results of audit records about certificates.
 const (
-	// certificateMade is for an authority without one before it, and certificatePrepared for the successor
-	// of one, which becomes the current authority with certificateRotated.
+	// certificateMade is for the first authority. certificatePrepared is for a successor, which
+	// becomes the current authority with certificateRotated.
 	certificateMade     = "made"
 	certificatePrepared = "prepared"
 	certificateRotated  = "rotated"
-	// certificateRepaired is for a Secret that was broken and has its current authority still.
+	// certificateRepaired is for a broken Secret that still had its current authority.
 	certificateRepaired = "repaired"
 	// certificateRemoved is for retired authorities that are not trusted any more. The record has the
 	// current one.
 	certificateRemoved = "removed"
-	// certificateSigned is for a certificate that serves, or that the broker of a pod has.
+	// certificateSigned is for a serving certificate, or for the certificate of a pod's broker.
 	certificateSigned = "signed"
 )
 
-// certificateEvent returns the audit record of what happened to a certificate in a Secret.
+// certificateEvent returns the audit record of a change of a certificate in a Secret.
 func certificateEvent(result string, secret client.ObjectKey, certificate *x509.Certificate) *audit.Event {
 	return eventOf(result, secret.Namespace, "Secret", secret.Name, certificate)
 }
@@ -46,8 +46,8 @@ func eventOf(result, namespace, kind, name string, certificate *x509.Certificate
 		Text("certificate.sha256", hex.EncodeToString(sum[:])).Text("certificate.expiry", certificate.NotAfter.UTC().Format(time.RFC3339))
 }
 
-// record writes audit records of what changed in the Secret of the authorities. It had current and next
-// before, and lost says that it was missing or broken.
+// record writes audit records of the changes in the Secret of the authorities. current and next
+// are its authorities before, and lost reports whether it was missing or broken.
 func (k *keeper) record(current, next *authority, state *authorities, lost bool) {
 	switch {
 	case current == nil:

@@ -53,7 +53,7 @@ func (p purpose) newAuthority(now time.Time) (*authority, error) {
 	return &authority{certificate: certificate, key: key}, nil
 }
 
-// made is when the authority was made.
+// made returns the time at which the authority was made.
 func (a *authority) made() time.Time {
 	return a.certificate.NotBefore.Add(skew)
 }
@@ -89,7 +89,7 @@ func (a *authority) newLeaf(now time.Time, p purpose, dns []string, addresses []
 	}, nil
 }
 
-// sign makes a certificate; crypto/x509 chooses its serial number at random.
+// sign makes a certificate. crypto/x509 chooses its serial number at random.
 func sign(template, parent *x509.Certificate, public crypto.PublicKey, key crypto.Signer) (*x509.Certificate, error) {
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, public, key)
 	if err != nil {
@@ -98,7 +98,7 @@ func sign(template, parent *x509.Certificate, public crypto.PublicKey, key crypt
 	return x509.ParseCertificate(der)
 }
 
-// parseAuthority reads what encode wrote. Its errors contain no part of the key.
+// parseAuthority is the inverse of encode. Its errors contain no part of the key.
 func parseAuthority(certificatePEM, keyPEM []byte) (*authority, error) {
 	certificate, err := parseCertificate(certificatePEM)
 	if err != nil {
@@ -126,7 +126,7 @@ func parseAuthority(certificatePEM, keyPEM []byte) (*authority, error) {
 	return &authority{certificate: certificate, key: key}, nil
 }
 
-// encode returns certificate and key in PEM, the key as PKCS #8.
+// encode returns the certificate and the key in PEM, the key as PKCS #8.
 func encode(certificate *x509.Certificate, key crypto.PrivateKey) (certificatePEM, keyPEM []byte, err error) {
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
@@ -160,9 +160,9 @@ func parseCertificate(data []byte) (*x509.Certificate, error) {
 	return certificate, nil
 }
 
-// parseBundle returns the certificates of authorities in a bundle. It leaves out anything
-// else, such as text or a broken block: others may write to a bundle, and the next write
-// of this package replaces it.
+// parseBundle returns the certificates of authorities in a bundle. It skips anything else, such
+// as text or a broken block, because others may write to a bundle, and the next write of this
+// package replaces the bundle.
 func parseBundle(bundle []byte) []*x509.Certificate {
 	var found []*x509.Certificate
 	for block, rest := pem.Decode(bundle); block != nil; block, rest = pem.Decode(rest) {

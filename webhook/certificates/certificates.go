@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package certificates gives the operator's webhook server the certificates
-// it serves with, and the API server the certificates to check them by,
-// without cert-manager, mounted files or a restart.
+// Package certificates makes the serving certificates of the operator's webhook server, and gives
+// the API server the certificates of their authorities, without cert-manager, mounted files or a
+// restart.
 //
 // # How it works
 //
-// A certificate authority (ECDSA P-256, one year) lives in one Secret of the
-// operator's namespace. Whichever replica comes first makes it. Every replica
-// signs a serving certificate of its own from it (ECDSA P-256, 24 hours,
-// renewed after two thirds), whose private key exists only in that replica's
-// memory. Every replica keeps the caBundle of each webhook in the two webhook
-// configurations equal to what the Secret trusts; no leader is needed, since
-// each write is conditional on the version that was read before it.
+// A certificate authority (ECDSA P-256, one year) lives in one Secret of the operator's
+// namespace. The first replica makes it. Every replica signs its own serving certificate with it
+// (ECDSA P-256, 24 hours, renewed after two thirds). The private key exists only in the memory of
+// the replica. Every replica keeps the caBundle of each webhook in the two webhook configurations
+// equal to the trusted authorities of the Secret. No leader is needed, because each write is
+// conditional on the version that was read before it.
 //
 // # Rotation
 //
@@ -99,15 +98,15 @@ type Certificates struct {
 	watch   watcher
 	log     logr.Logger
 
-	// leafAuthority signed leaf, and missing has the kinds of configurations that did not
-	// exist in the last pass. Only the loop of Start uses them.
+	// leafAuthority has signed leaf. missing has the kinds of configurations that did not exist
+	// in the last pass. Only the loop of Start uses both.
 	leafAuthority *x509.Certificate
 	missing       map[string]bool
 
 	mu sync.RWMutex
-	// leaf is the serving certificate; nil until the first authority is trusted.
+	// leaf is the serving certificate. It is nil until the first authority is trusted.
 	leaf *tls.Certificate
-	// problem is the error of the last pass, nil if there was none.
+	// problem is the error of the last pass, or nil.
 	problem error
 }
 
@@ -120,8 +119,8 @@ var (
 // errNotStarted is the error of Ready before the first pass has ended.
 var errNotStarted = errors.New("certificates: not read yet")
 
-// New checks the options and prepares the clients; it calls nothing. cfg is
-// the operator's own access to the API server.
+// New checks the options and prepares the clients. It makes no requests. cfg is the operator's
+// own access to the API server.
 func New(cfg *rest.Config, options Options) (*Certificates, error) {
 	if err := options.validate(); err != nil {
 		return nil, err
@@ -169,15 +168,15 @@ func newScheme() *runtime.Scheme {
 	return scheme
 }
 
-// TLSOption makes a TLS server serve the current certificate, with TLS 1.3 and
-// nothing older, because its only caller is the API server.
+// TLSOption makes a TLS server use the current certificate, and only TLS 1.3, because its only
+// caller is the API server.
 func (c *Certificates) TLSOption(config *tls.Config) {
 	config.MinVersion = tls.VersionTLS13
 	config.GetCertificate = c.GetCertificate
 }
 
-// GetCertificate returns the serving certificate. The error says why there is none that
-// the API server would accept.
+// GetCertificate returns the serving certificate. If there is none that the API server would
+// accept, the error says why.
 func (c *Certificates) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -187,9 +186,9 @@ func (c *Certificates) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, e
 	return c.leaf, nil
 }
 
-// Ready returns nil while the authority of the serving certificate is in the caBundle of
-// every webhook of the configurations, of which one may be missing. Otherwise the error
-// says what is missing.
+// Ready returns nil while the caBundle of every webhook has the authority of the serving
+// certificate. One of the two configurations may be missing. Otherwise the error says what is
+// missing.
 func (c *Certificates) Ready(*http.Request) error {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -199,8 +198,8 @@ func (c *Certificates) Ready(*http.Request) error {
 	return c.problem
 }
 
-// servable returns why there is no certificate to serve, nil if there is one. The caller
-// holds mu.
+// servable returns why there is no certificate to serve, or nil if there is one. The caller holds
+// mu.
 func (c *Certificates) servable() error {
 	switch {
 	case c.leaf == nil && c.problem != nil:
@@ -233,8 +232,7 @@ func (c *Certificates) Start(ctx context.Context) error {
 	return errors.Join(err, c.watch.Wait())
 }
 
-// loop makes a pass at the beginning, after each change and when something is
-// due.
+// loop makes a pass at the beginning, after each change, and when a renewal or a rotation is due.
 func (c *Certificates) loop(ctx context.Context, changes <-chan struct{}) {
 	retry := newBackoff()
 	for ctx.Err() == nil {
@@ -247,7 +245,7 @@ func (c *Certificates) loop(ctx context.Context, changes <-chan struct{}) {
 			retry = newBackoff()
 			wait = min(max(next.Sub(c.clock.Now()), shortestWait), longestWait)
 		case isRace(err):
-			// Another replica was faster; the next pass reads what it wrote.
+			// Another replica was faster. The next pass reads the result.
 			wait = retry.Step()
 		default:
 			wait = retry.Step()

@@ -15,12 +15,13 @@ import (
 // ErrNoAuthority means that [Issuer.Renew] has not succeeded yet.
 var ErrNoAuthority = errors.New("the certificate authority of the key gateway is not known yet")
 
-// clientName is the common name in all certificates of clients. Their name is their URI.
+// clientName is the common name in all certificates of clients. The URI is the name that
+// identifies a client.
 const clientName = "crypto-broker broker"
 
 // SignClient signs a certificate for a client of the gateways with the current authority. The
-// certificate cannot serve. It does not outlive the authority. Who requests it has to be allowed
-// to have the name. An error may be [ErrNoAuthority].
+// certificate is not valid for servers, and does not outlive the authority. The caller has to
+// check that the client may have the name. An error may be [ErrNoAuthority].
 func (i *Issuer) SignClient(public crypto.PublicKey, name *url.URL, notBefore, notAfter time.Time) (*x509.Certificate, error) {
 	authority := i.signing.Load()
 	if authority == nil {

@@ -13,20 +13,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// fieldManager is the owner of the caBundles in managedFields. Another one owns the rest
-// of the configurations.
+// fieldManager is the owner of the caBundles in managedFields. Another manager owns the rest of
+// the configurations.
 const fieldManager = "crypto-broker-operator-certificates"
 
 // configuration is a webhook configuration of either kind.
 type configuration struct {
 	kind   string
 	object client.Object
-	// loss says what happens while the object does not exist.
+	// loss describes the effect while the object does not exist.
 	loss string
 	// absent is set if the object does not exist.
 	absent bool
-	// bundles returns the caBundle of every webhook in the object, to read
-	// and to write.
+	// bundles returns pointers to the caBundles of all webhooks in the object.
 	bundles func() []*[]byte
 }
 
@@ -62,7 +61,7 @@ func validating(name string) *configuration {
 	}
 }
 
-// read gets the object as it is in the API server now, not from a cache.
+// read reads the object from the API server, not from a cache.
 func (c *configuration) read(ctx context.Context, reader client.Reader) error {
 	err := reader.Get(ctx, client.ObjectKeyFromObject(c.object), c.object)
 	if apierrors.IsNotFound(err) {
@@ -96,7 +95,7 @@ func (c *configuration) authorities() (all []*x509.Certificate) {
 	return all
 }
 
-// write sets the bundle in every webhook and reports whether one had another. It writes
+// write sets the bundle in every webhook, and reports whether any bundle has changed. It writes
 // only caBundles, and fails with a conflict if the object has changed since it was read.
 func (c *configuration) write(ctx context.Context, writer client.Writer, bundle []byte) (changed bool, err error) {
 	if c.absent {
@@ -115,7 +114,8 @@ func (c *configuration) write(ctx context.Context, writer client.Writer, bundle 
 	}
 	patch := client.StrategicMergeFrom(before, client.MergeFromWithOptimisticLock{})
 	if err := writer.Patch(ctx, c.object, patch, client.FieldOwner(fieldManager)); err != nil {
-		// A later call of trusts has to see the bundles of the API server.
+		// The object has the new bundles only if the write succeeds, because a later call of
+		// trusts has to see the bundles of the API server.
 		for i, current := range c.bundles() {
 			*current = found[i]
 		}

@@ -30,21 +30,21 @@ const (
 	servingBundleEntry      = "ca.crt"
 )
 
-// Issuer makes and renews the serving certificate of key gateways, which are other
-// processes and have it from a Secret. The authority is in another Secret, which nobody
-// mounts. One replica at a time should use an Issuer. A second one does no harm: each write
-// is conditional on the version that was read before it.
+// Issuer makes and renews the serving certificate of key gateways, which read it from a Secret.
+// The authority is in another Secret, which no pod mounts. One replica at a time should use an
+// Issuer. A second one does no harm, because each write is conditional on the version that was
+// read before it.
 type Issuer struct {
 	keeper keeper
-	// serving is the Secret with the serving certificate, its key and the bundle.
+	// serving is the name of the Secret with the serving certificate, its key and the bundle.
 	serving client.ObjectKey
 	names   []string
-	// signing is the authority that signs for clients, nil before the first success of Renew.
+	// signing is the authority that signs for clients. It is nil before Renew has succeeded.
 	signing atomic.Pointer[authority]
 }
 
-// NewIssuer returns an Issuer for a Service. The Secrets are "<service>-ca" and
-// "<service>-tls" in its namespace. records gets audit records of what the Issuer makes, nil for none.
+// NewIssuer returns an Issuer for a Service. The Secrets are "<service>-ca" and "<service>-tls"
+// in its namespace. records receives audit records of the Issuer's certificates. It may be nil.
 func NewIssuer(direct client.Client, clock clock.Clock, log logr.Logger, records *audit.Log, service client.ObjectKey) *Issuer {
 	authority, serving := IssuerSecrets(service)
 	return &Issuer{
@@ -63,10 +63,10 @@ func IssuerSecrets(service client.ObjectKey) (authority, serving client.ObjectKe
 	return authority, serving
 }
 
-// Renew makes both Secrets current, and returns when there is something to do next.
-// published are the authorities in PEM that clients can know at this moment. Renew calls
-// publish with those that they have to know from now on. It signs nothing before publish
-// has succeeded. An error of [IsRace] means that somebody else wrote at the same time.
+// Renew makes both Secrets current, and returns the time of the next call. published are the
+// authorities in PEM that clients can have at this moment. Renew calls publish with the
+// authorities that they must have from now on. It signs nothing before publish has succeeded. If
+// [IsRace] reports true for the error, another process wrote at the same time.
 func (i *Issuer) Renew(ctx context.Context, published []byte, publish func(ctx context.Context, bundle []byte) error) (next time.Time, err error) {
 	known := parseBundle(published)
 	state, err := i.keeper.advance(ctx, known, func(certificate *x509.Certificate) bool { return contains(known, certificate) })
@@ -93,12 +93,12 @@ func (i *Issuer) Renew(ctx context.Context, published []byte, publish func(ctx c
 	return next, err
 }
 
-// IsRace reports whether an error of Renew means that somebody else wrote at the same time,
-// so that the next call reads what they wrote.
+// IsRace reports whether an error of Renew means that another process wrote at the same time. The
+// next call reads the result.
 func IsRace(err error) bool { return isRace(err) }
 
-// renewLeaf reads the Secret with the serving certificate, and writes a new certificate if
-// one is due. It returns the certificate that is in the Secret then.
+// renewLeaf reads the Secret with the serving certificate, and writes a new certificate if one is
+// due. It returns the certificate that the Secret has afterwards.
 func (i *Issuer) renewLeaf(ctx context.Context, state *authorities, bundle []byte) (*x509.Certificate, error) {
 	secret := &corev1.Secret{}
 	err := i.keeper.client.Get(ctx, i.serving, secret)
@@ -140,9 +140,9 @@ func (i *Issuer) renewLeaf(ctx context.Context, state *authorities, bundle []byt
 	return leaf, nil
 }
 
-// usable returns the certificate in a Secret, and why a new one is due; an empty text if none
-// is. A certificate of an earlier authority that clients still trust is good until they had
-// time to learn of the present one.
+// usable returns the certificate in a Secret, and the reason why a new one is due, which is empty
+// if none is due. A certificate of an earlier authority that clients still trust remains usable
+// until clients have had time to get the current authority.
 func (i *Issuer) usable(secret *corev1.Secret, state *authorities) (*x509.Certificate, string) {
 	pair, err := tls.X509KeyPair(secret.Data[servingCertificateEntry], secret.Data[servingKeyEntry])
 	if err != nil {
@@ -161,8 +161,8 @@ func (i *Issuer) usable(secret *corev1.Secret, state *authorities) (*x509.Certif
 	case !ofCurrent && !now.Before(state.current.made().Add(settle)):
 		return leaf, "there is a new authority"
 	case !now.Before(renewal(leaf)) && (!ofCurrent || leaf.NotAfter.Before(state.current.certificate.NotAfter)):
-		// A certificate lives at most as long as its authority, so a new one would not
-		// live longer than one that ends with it.
+		// A certificate does not outlive its authority, so a new certificate would not be valid
+		// longer than one that ends with the authority.
 		return leaf, "two thirds of its time are over"
 	}
 	return leaf, ""

@@ -24,18 +24,18 @@ type keeper struct {
 	clock   clock.Clock
 	log     logr.Logger
 	name    client.ObjectKey
-	// audit gets a record of each change, nil for none.
+	// audit receives a record of each change. It may be nil.
 	audit *audit.Log
 }
 
-// advance reads the Secret, advances its state and writes the state if it changed. It
-// makes a missing Secret, and repairs a broken one. If the write fails, it returns the
-// error and the state that stays in force. It returns no state if that state can sign
-// nothing, or if another replica wrote first.
+// advance reads the Secret, advances its state and writes the state if it changed. It makes a
+// missing Secret, and repairs a broken one. If the write fails, it returns the error and the
+// state that remains in force. It returns no state if that state cannot sign, or if another
+// replica wrote first.
 //
-// known are certificates of bundles. After a loss of the Secret, those that this package
-// made for the purpose stay trusted for as long as certificates of them may be served.
-// trusted reports whether all bundles have a certificate.
+// known are certificates of bundles. After a loss of the Secret, the certificates among them that
+// this package made for the purpose stay trusted for as long as certificates that they have
+// signed may be in use. trusted reports whether all bundles have a certificate.
 func (k *keeper) advance(ctx context.Context, known []*x509.Certificate, trusted func(*x509.Certificate) bool) (*authorities, error) {
 	secret := &corev1.Secret{}
 	secret.Namespace, secret.Name = k.name.Namespace, k.name.Name

@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// Mounted serves a certificate that somebody else makes and renews, from two files. It
-// reads them again when they change, and at least every ten seconds. It writes nothing: who
-// makes the certificate also has to write the caBundles of the webhook configurations.
+// Mounted serves a certificate from two files, which another program makes and renews. It reads
+// the files again when they change, and at least every ten seconds. It writes nothing. The other
+// program also has to write the caBundles of the webhook configurations.
 type Mounted struct {
 	watcher   *certwatcher.CertWatcher
 	directory string
@@ -30,8 +30,8 @@ var (
 	_ healthz.Checker                = (&Mounted{}).Ready
 )
 
-// NewMounted reads the certificate tls.crt and the key tls.key of a directory, as a volume of
-// a Secret of the type kubernetes.io/tls has them.
+// NewMounted reads the certificate tls.crt and the key tls.key of a directory. A volume of a
+// Secret of the type kubernetes.io/tls has these files.
 func NewMounted(directory string) (*Mounted, error) {
 	watcher, err := certwatcher.New(filepath.Join(directory, "tls.crt"), filepath.Join(directory, "tls.key"))
 	if err != nil {
@@ -40,8 +40,7 @@ func NewMounted(directory string) (*Mounted, error) {
 	return &Mounted{watcher: watcher, directory: directory}, nil
 }
 
-// TLSOption makes a TLS server serve the current certificate, with TLS 1.3 and nothing
-// older.
+// TLSOption makes a TLS server use the current certificate, and only TLS 1.3.
 func (m *Mounted) TLSOption(config *tls.Config) {
 	config.MinVersion = tls.VersionTLS13
 	config.GetCertificate = m.watcher.GetCertificate

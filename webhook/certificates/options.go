@@ -12,26 +12,26 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Lifetimes that a rotation is made of. They are constants and not options,
-// because their order is what keeps a rotation safe.
+// Times of a rotation. They are constants and not options, because a rotation is only safe in
+// this order.
 const (
 	// authorityLifetime is how long a certificate authority is valid.
 	authorityLifetime = 365 * 24 * time.Hour
 
-	// prepareBefore is how long before an authority expires its successor is
-	// made and put into the bundles.
+	// prepareBefore is the time before the end of an authority at which its successor is made and
+	// put into the bundles.
 	prepareBefore = 60 * 24 * time.Hour
 
 	// settle is how long a successor has to be in the bundles before it may
 	// sign, so that every client has seen it.
 	settle = 24 * time.Hour
 
-	// skew is how far the clocks of servers and clients may be apart.
+	// skew is the largest difference between the clocks of servers and clients.
 	skew = time.Hour
 )
 
-// Options say where the authority is kept and who has to trust it. All names
-// are required.
+// Options name the Secret of the authority and the objects that have to trust the authority. All
+// names are required.
 type Options struct {
 	// Namespace is the operator's namespace.
 	Namespace string
@@ -40,9 +40,8 @@ type Options struct {
 	// certificate authority. It is made if it does not exist.
 	SecretName string
 
-	// ServiceName is the Service in Namespace by which the API server calls
-	// the webhooks; certificates are made out to
-	// "<ServiceName>.<Namespace>.svc".
+	// ServiceName is the Service in Namespace by which the API server calls the webhooks.
+	// Certificates are for the name "<ServiceName>.<Namespace>.svc".
 	ServiceName string
 
 	// FurtherNames are DNS names and IP addresses that certificates carry
@@ -55,7 +54,7 @@ type Options struct {
 	MutatingConfiguration   string
 	ValidatingConfiguration string
 
-	// Clock is the real clock if absent; tests bring another.
+	// Clock is the real clock if it is absent. Tests set another one.
 	Clock clock.Clock
 }
 

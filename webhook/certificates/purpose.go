@@ -4,7 +4,7 @@ package certificates
 
 import "time"
 
-// purpose says what certificates are for.
+// purpose has the settings of certificates for one use.
 type purpose struct {
 	// name is the common name of serving certificates.
 	name string
@@ -18,13 +18,13 @@ var (
 	// webhookServing is for the webhooks, whose replicas make their certificates themselves.
 	webhookServing = purpose{"crypto-broker-operator webhook", 24 * time.Hour}
 
-	// gatewayServing is for key gateways. They go on for ten days without an operator that
-	// renews their certificate.
+	// gatewayServing is for key gateways. They continue to serve for ten days without an operator
+	// that renews their certificate.
 	gatewayServing = purpose{"crypto-broker key gateway", 30 * 24 * time.Hour}
 )
 
-// authorityName is the common name of every authority for the purpose. By this name it
-// is recognised in a bundle after the Secret is lost.
+// authorityName is the common name of every authority for the purpose. The name identifies an
+// authority in a bundle after the Secret is lost.
 func (p purpose) authorityName() string { return p.name + " authority" }
 
 // retireAfter is how long an authority that no longer signs stays in the bundles: until the

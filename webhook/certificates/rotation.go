@@ -17,8 +17,8 @@ type authorities struct {
 	// advance, and if the Secret was lost.
 	current *authority
 
-	// next is the authority that will sign next. It is in the bundles already. It is nil
-	// most of the time.
+	// next is the authority that will sign next. The bundles already have it. It is nil most of
+	// the time.
 	next *authority
 
 	// retired are the authorities that do not sign any more. They are trusted until
@@ -45,9 +45,8 @@ func (a *authorities) advance(now time.Time, trusted func(*x509.Certificate) boo
 	}
 
 	if a.current == nil {
-		// Nobody signs, so waiting for settle would only prolong the outage.
-		// A certificate is still served only once its authority is in the
-		// bundles.
+		// There is no signing authority, so waiting for settle would only prolong the outage. A
+		// certificate is served only once the bundles have its authority.
 		a.current, a.next = a.next, nil
 		changed = true
 		if a.current == nil {
@@ -73,8 +72,8 @@ func (a *authorities) advance(now time.Time, trusted func(*x509.Certificate) boo
 	return changed, nil
 }
 
-// retire keeps certificates trusted for as long as a serving certificate that they signed
-// can live. All retired certificates stay as long as the newest of them.
+// retire keeps certificates trusted for as long as a serving certificate that they have signed
+// can be valid. All retired certificates stay as long as the newest of them.
 func (a *authorities) retire(now time.Time, certificates ...*x509.Certificate) {
 	for _, certificate := range certificates {
 		if expired(certificate, now) || contains(a.trusted(), certificate) {
@@ -107,7 +106,7 @@ func (a *authorities) trusted() []*x509.Certificate {
 	return append(all, a.retired...)
 }
 
-// deadline returns when advance has something to do next.
+// deadline returns the time at which advance has to be called next.
 func (a *authorities) deadline() time.Time {
 	earliest := a.current.certificate.NotAfter.Add(-prepareBefore)
 	if a.next != nil {

@@ -16,16 +16,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Bounds of the wait for the next pass if nothing changes. The lower bound is for work
-// that is due and has to wait for somebody else, for example for a webhook configuration
-// while none exists.
+// Bounds of the wait for the next pass if nothing changes. The lower bound is for work that is
+// due but has to wait, for example until a webhook configuration exists.
 const (
 	shortestWait = 10 * time.Second
 	longestWait  = 5 * time.Minute
 )
 
-// newBackoff returns the waits between passes that failed: from 100 ms to a
-// minute.
+// newBackoff returns the pauses after failed passes: from 100 ms to a minute.
 func newBackoff() wait.Backoff {
 	return wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 12, Cap: time.Minute}
 }
@@ -39,13 +37,13 @@ func (c *Certificates) keeper() *keeper {
 	return &keeper{purpose: webhookServing, client: c.client, clock: c.clock, log: c.log, name: client.ObjectKey{Namespace: c.options.Namespace, Name: c.options.SecretName}}
 }
 
-// synchronise is one pass: it makes the Secret, both bundles and this replica's
-// certificate current, and returns the time at which the next pass has something to do.
+// synchronise makes one pass: it makes the Secret, both bundles and this replica's certificate
+// current, and returns the time of the next pass.
 //
-// It reads the configurations before the Secret, and writes them only if they are still
-// as it read them. So the Secret that it has read is at least as new as the Secret that
-// the replaced bundle was made from, and the new bundle has every authority that another
-// replica has just added.
+// It reads the configurations before the Secret, and writes them only if they are still as it
+// read them. So the Secret that it has read is at least as new as the Secret from which the
+// replaced bundle was made. The new bundle has every authority that another replica has just
+// added.
 func (c *Certificates) synchronise(ctx context.Context) (next time.Time, err error) {
 	defer func() {
 		if err != nil && !isRace(err) {
@@ -74,8 +72,8 @@ func (c *Certificates) synchronise(ctx context.Context) (next time.Time, err err
 	}
 	failures := []error{err}
 
-	// The configurations do not depend on each other: an error of one does not keep
-	// the other from being written.
+	// The configurations do not depend on each other, so an error of one does not prevent the
+	// write of the other.
 	bundle := encodeCertificates(state.trusted()...)
 	for _, configuration := range configurations {
 		changed, err := configuration.write(ctx, c.client, bundle)
@@ -88,8 +86,7 @@ func (c *Certificates) synchronise(ctx context.Context) (next time.Time, err err
 		}
 	}
 
-	// A certificate is renewed also after a failed write, if its authority is trusted
-	// already.
+	// A certificate is renewed even after a failed write, if its authority is already trusted.
 	signing := state.current
 	problem := distrust(configurations, signing.certificate)
 	if problem == nil && c.renewalDue(signing.certificate) {
@@ -107,9 +104,9 @@ func (c *Certificates) synchronise(ctx context.Context) (next time.Time, err err
 	return c.earliest(state), errors.Join(failures...)
 }
 
-// distrust returns an error that names the configurations without the certificate, nil if
-// all that exist hold it. A configuration that does not exist calls nobody. So it keeps the
-// other one from being served only if there is none at all.
+// distrust returns an error that names the configurations without the certificate, or nil if all
+// existing configurations have it. A configuration that does not exist makes no calls, so it is
+// an error only if neither exists.
 func distrust(configurations []*configuration, certificate *x509.Certificate) error {
 	var absent, problems []error
 	for _, configuration := range configurations {
@@ -134,8 +131,8 @@ func (c *Certificates) renewalDue(authority *x509.Certificate) bool {
 	}
 	leaf := c.current().Leaf
 	if !leaf.NotAfter.Before(authority.NotAfter) {
-		// A serving certificate lives at most as long as its authority, so a new
-		// one would expire at the same time.
+		// A serving certificate does not outlive its authority, so a new one would expire at the
+		// same time.
 		return false
 	}
 	return !c.clock.Now().Before(renewal(leaf))
@@ -169,7 +166,7 @@ func (c *Certificates) current() *tls.Certificate {
 }
 
 // fail stores the error of a pass for Ready. It does so only while there is no serving
-// certificate: an API server that can't be read still trusts a certificate that it
+// certificate, because an API server that does not answer still trusts a certificate that it
 // trusted before.
 func (c *Certificates) fail(err error) {
 	c.mu.Lock()
@@ -179,7 +176,7 @@ func (c *Certificates) fail(err error) {
 	}
 }
 
-// report gives the result of a pass to Ready, the log and the metrics.
+// report passes the result of a pass to Ready, the log and the metrics.
 func (c *Certificates) report(problem error, authority *x509.Certificate) {
 	c.mu.Lock()
 	before := c.problem
@@ -196,8 +193,8 @@ func (c *Certificates) report(problem error, authority *x509.Certificate) {
 	}
 }
 
-// reportMissing gives the metrics and the log which configurations do not exist. While
-// there is none at all, the operator is being installed or removed, and Ready says so.
+// reportMissing reports in the metrics and the log which configurations do not exist. If neither
+// exists, the operator is being installed or removed, and Ready says so.
 func (c *Certificates) reportMissing(configurations []*configuration) {
 	none := !slices.ContainsFunc(configurations, func(one *configuration) bool { return !one.absent })
 	for _, configuration := range configurations {
@@ -217,7 +214,7 @@ func (c *Certificates) reportMissing(configurations []*configuration) {
 	}
 }
 
-// earliest returns when the next pass has something to do.
+// earliest returns the time of the next pass.
 func (c *Certificates) earliest(state *authorities) time.Time {
 	next := state.deadline()
 	if leaf := c.current(); leaf != nil {

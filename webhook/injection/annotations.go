@@ -18,20 +18,19 @@ const (
 	// signature file, that is copied into annotations.
 	maxSnapshotSize = 16 << 10
 
-	// maxAnnotationsSize is what Kubernetes allows for keys and values of all
-	// annotations of an object together, in bytes.
+	// maxAnnotationsSize is the largest total size in bytes that Kubernetes allows for the keys
+	// and values of an object's annotations.
 	maxAnnotationsSize = 256 << 10
 
-	// annotationsReserve is left for annotations that are added later: by
-	// other webhooks, controllers and the operator itself.
+	// annotationsReserve is the number of bytes that stay free for annotations that other
+	// webhooks, controllers and the operator itself add later.
 	annotationsReserve = 16 << 10
 
-	// evictableAnnotation lists volumes that may be lost when the cluster
-	// autoscaler removes a node. Without it a local volume keeps the node.
+	// evictableAnnotation lists volumes that may be lost when the cluster autoscaler removes a
+	// node. Without it, a local volume prevents the removal of the node.
 	evictableAnnotation = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
 
-	// scrapePrefix is what the annotations begin with by which Prometheus is
-	// usually configured to find pods.
+	// scrapePrefix is the prefix of the annotations by which Prometheus usually finds pods.
 	scrapePrefix = "prometheus.io/"
 )
 
@@ -46,8 +45,8 @@ var annotationsSet = []string{
 	scrapePrefix + "path",
 }
 
-// snapshotFits reports whether the pod can carry the profiles and their signature,
-// if they have one, in annotations. If not, it gets them from the ConfigMap alone.
+// snapshotFits reports whether the pod can carry the profiles and their signature, if they have
+// one, in annotations. Otherwise the pod gets them only from the ConfigMap.
 func snapshotFits(pod *corev1.Pod, profiles, signature []byte) bool {
 	size := len(profiles) + len(signature)
 	if profiles == nil || size > maxSnapshotSize {
@@ -55,8 +54,8 @@ func snapshotFits(pod *corev1.Pod, profiles, signature []byte) bool {
 	}
 	size += len(contract.ProfilesSnapshotAnnotation) + len(contract.ProfilesSnapshotSignatureAnnotation)
 	for key, value := range pod.Annotations {
-		// The reserve has room for what annotate sets, so that a second call
-		// gives the same answer.
+		// The reserve has room for the annotations that annotate sets, so a second call returns
+		// the same.
 		if !slices.Contains(annotationsSet, key) {
 			size += len(key) + len(value)
 		}
@@ -70,12 +69,12 @@ func (r *rendering) annotate(pod *corev1.Pod, profiles []byte) {
 		pod.Annotations = map[string]string{}
 	}
 	pod.Annotations[contract.InjectedAnnotation] = r.stamp
-	// The webhook removes a snapshot that the pod came with, because whoever creates
-	// the pod could choose the profiles in it.
+	// The webhook removes a snapshot of the request, because the creator of the pod could choose
+	// the profiles in it.
 	delete(pod.Annotations, contract.ProfilesSnapshotAnnotation)
 	delete(pod.Annotations, contract.ProfilesSnapshotSignatureAnnotation)
-	// A copy of a pod has the digest of its original, which the operator would take
-	// for one that it wrote itself.
+	// A copy of a pod has the digest of its original, and the operator would believe that it has
+	// written it.
 	delete(pod.Annotations, contract.ProfilesDigestAnnotation)
 	if r.snapshot {
 		pod.Annotations[contract.ProfilesSnapshotAnnotation] = string(profiles)
@@ -85,8 +84,8 @@ func (r *rendering) annotate(pod *corev1.Pod, profiles []byte) {
 	}
 	pod.Annotations[evictableAnnotation] = addToList(pod.Annotations[evictableAnnotation], contract.SocketVolume)
 
-	// These annotations have room for one endpoint, and the owner's counts. Beside it,
-	// a PodMonitor scrapes the broker.
+	// These annotations describe one endpoint, and the endpoint of the owner takes precedence.
+	// Then a PodMonitor can scrape the broker.
 	if former := scrapeAnnotations(r.formerPort); hasAll(pod.Annotations, former) {
 		maps.DeleteFunc(pod.Annotations, func(key, _ string) bool { return former[key] != "" })
 	}
@@ -95,8 +94,8 @@ func (r *rendering) annotate(pod *corev1.Pod, profiles []byte) {
 	}
 }
 
-// scrapeAnnotations returns the annotations by which Prometheus finds a broker with this
-// status port.
+// scrapeAnnotations returns the annotations with which Prometheus finds a broker with this status
+// port.
 func scrapeAnnotations(statusPort int32) map[string]string {
 	return map[string]string{
 		scrapePrefix + "scrape": "true",

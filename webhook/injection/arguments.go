@@ -8,13 +8,13 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
-// maxArgument is the longest argument that Linux starts a process with, in bytes:
-// MAX_ARG_STRLEN without the NUL at its end. Names of containers, and what each of
-// them may use, are one argument of the broker.
+// maxArgument is the longest argument that Linux starts a process with, in bytes: MAX_ARG_STRLEN
+// without the NUL at its end. The names of the containers with their profiles are one argument of
+// the broker.
 const maxArgument = 128<<10 - 1
 
-// allowed returns the value of the argument with the profiles that callers may use: an
-// item for each caller that may not use all.
+// allowed returns the value of the argument with the profiles that callers may use. It has an
+// item for each caller that may not use all profiles.
 func (o *podOptions) allowed(callers []string) string {
 	var items []string
 	for _, caller := range callers {
@@ -25,7 +25,7 @@ func (o *podOptions) allowed(callers []string) string {
 	return strings.Join(items, ";")
 }
 
-// profilesOf returns the profiles that a caller may use, nil for all.
+// profilesOf returns the profiles that a caller may use. It is nil if the caller may use all.
 func (o *podOptions) profilesOf(caller string) []string {
 	if single, found := o.by[caller]; found {
 		return single
@@ -33,8 +33,8 @@ func (o *podOptions) profilesOf(caller string) []string {
 	return o.profiles
 }
 
-// checkArguments finds arguments that are too long for a process: with them, the broker
-// of these callers would not start.
+// checkArguments finds arguments that are too long for a process. With them, the broker of these
+// callers would not start.
 func (o *podOptions) checkArguments(callers []string, found *problems) {
 	names, lists := len(contract.Argument(contract.CallersFlag, "")), len(contract.Argument(contract.CallerProfilesFlag, ""))
 	for _, caller := range callers {

@@ -10,10 +10,9 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/annotation"
 )
 
-// ChartTemplate returns the file of the chart with what the policies know of the
-// annotations of pods. It has three templates of Helm, which are lists in YAML:
-// variables of both policies that inject, the validations that refuse, and a
-// variable with arguments of the broker.
+// ChartTemplate returns the file of the chart with the expressions of the policies about
+// annotations of pods. It has three templates of Helm, which are lists in YAML: variables of both
+// policies that inject, the validations that refuse, and a variable with arguments of the broker.
 //
 // The variables and the validations use names that the chart defines: annotations,
 // initContainers, names, hostNetwork, sharesProcesses, callers and found.
@@ -68,7 +67,7 @@ func DocumentationTable() string {
 	return table.String()
 }
 
-// celName is the annotation's part of the names of variables: CpuLimit for cpu-limit.
+// celName returns the name of the annotation in names of variables: CpuLimit for cpu-limit.
 func (a podAnnotation) celName() string {
 	var name strings.Builder
 	for word := range strings.FieldsFuncSeq(strings.TrimPrefix(a.name, contract.AnnotationPrefix), func(r rune) bool { return r == '-' || r == '.' }) {
@@ -110,13 +109,13 @@ func celValue(name string) string {
 	return "variables.annotations[" + annotation.CELString(name) + "]"
 }
 
-// celItems are the items of an annotation that the pod has: one more than a list may
-// have is enough to refuse it.
+// celItems are the items of an annotation of the pod. It has at most one item more than a list
+// may have, which is enough to refuse the list.
 func celItems(name string) string {
 	return fmt.Sprintf("%s.split(',', %d).map(n, n.trim())", celValue(name), annotation.MaxItems+1)
 }
 
-// celUnknown is the list of the pod's annotations of this project that no row is about.
+// celUnknown is the list of the pod's annotations of this project without a row.
 func celUnknown() string {
 	conditions := []string{"a.startsWith(" + annotation.CELString(contract.AnnotationPrefix) + ")", "!(a in " + annotation.CELList(annotationsWritten) + ")"}
 	for _, row := range annotationsRead {
@@ -133,7 +132,7 @@ func (a podAnnotation) writeValidation(file *strings.Builder, refusal podRefusal
 		asked, refusal.applies, refusal.celSentence()))
 }
 
-// celSentence is what the sentence ends with, after what was found.
+// celSentence is the end of the sentence, after the found value.
 func (r podRefusal) celSentence() string {
 	texts := strings.Split(", expected "+r.expected, "%s")
 	sentence := annotation.CELString(texts[0])
@@ -151,7 +150,7 @@ func writeVariable(file *strings.Builder, name, expression string) {
 	writeField(file, "  expression", expression)
 }
 
-// writeField writes a field of an item. YAML joins the lines of its value by spaces.
+// writeField writes a field of an item. YAML joins the lines of its value with spaces.
 func writeField(file *strings.Builder, name, value string) {
 	fmt.Fprintf(file, "%s: >-\n    %s\n", name, strings.ReplaceAll(value, "\n", "\n    "))
 }
@@ -179,8 +178,8 @@ var celPortVariables = []celVariable{
 
 const celTakesPort = "int(p.containerPort) == variables.statusPort && !(p.?protocol.orValue('TCP') in ['UDP', 'SCTP'])"
 
-// celSessionVariables are the port of the session gateway and the one of the application, the
-// containers that declare the first, and the profile of the sessions.
+// celSessionVariables are the port of the session gateway, the port of the application, the
+// containers that declare the port of the gateway, and the profile of the sessions.
 var celSessionVariables = []celVariable{
 	{"sessionPorts", "size(variables.usableSessionGateway) == 0 ? [] : " + celValue(contract.SessionGatewayAnnotation) + ".split(':', 3).map(p, int(p))"},
 	{"sessionDeclarers", "size(variables.sessionPorts) == 0 ? [] : variables.initContainers.filter(c, c.name != " + annotation.CELString(contract.BrokerContainer) + " && c.?ports.orValue([]).exists(p,\n" + celTakesSessionPort + ")).map(c, c.name) +\n" +

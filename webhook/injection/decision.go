@@ -11,26 +11,26 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/annotation"
 )
 
-// Refusal is the error about a pod that must not be admitted. Every problem is one
-// sentence that begins with the place in the pod. There are at most ten, of 4 KiB
-// together; a last sentence says how many more there are.
+// Refusal is the error about a pod that must not be admitted. Every problem is one sentence that
+// begins with the place in the pod. It has at most ten problems of together 4 KiB, and a last
+// sentence with the number of further problems.
 type Refusal struct {
 	Problems []string
 	// Reason is the reason of the first problem.
 	Reason Reason
 }
 
-// Reason is what kind of thing is wrong with a pod.
+// Reason is the kind of a problem of a pod.
 type Reason string
 
 // The reasons.
 const (
-	// ReasonAnnotation is for an annotation of this project that does not exist, or has a value
-	// that it can't have.
+	// ReasonAnnotation is for an unknown annotation of this project, or for an annotation with an
+	// invalid value.
 	ReasonAnnotation Reason = "annotation"
-	// ReasonReserved is for a container, a volume or a mount with a name of the broker's.
+	// ReasonReserved is for a container, a volume or a mount with a reserved name.
 	ReasonReserved Reason = "reserved"
-	// ReasonPod is for anything else in the pod, such as a mount in the place of the socket.
+	// ReasonPod is for any other problem of the pod, such as a mount at the path of the socket.
 	ReasonPod Reason = "pod"
 )
 
@@ -42,12 +42,12 @@ func (r *Refusal) Error() string { return strings.Join(r.Problems, "; ") }
 
 // Decision reports whether a pod gets a broker when it is created.
 type Decision struct {
-	// Inject is true if it gets one.
+	// Inject reports whether the pod gets a broker.
 	Inject bool
-	// Reason is why it gets none, in a few words: "declined", "not asked", "mirror pod"
-	// or "Windows pod".
+	// Reason says in a few words why the pod gets no broker: "declined", "not asked", "mirror
+	// pod" or "Windows pod".
 	Reason string
-	// Warning is for the creator of a pod that asked and gets none.
+	// Warning is for the creator of a pod that asks for a broker and gets none.
 	Warning string
 }
 
@@ -58,8 +58,8 @@ var injectValues = annotation.Values{
 	CEL:      annotation.OneOf("true", "false").CEL,
 }
 
-// Decide returns whether a pod gets a broker. byDefault is the decision of its namespace
-// for pods without the annotation. The error is a *Refusal: the pod must not be admitted.
+// Decide returns whether a pod gets a broker. byDefault is the decision of its namespace for pods
+// without the annotation. The error is a *Refusal, and the pod must not be admitted then.
 func Decide(pod *corev1.Pod, byDefault bool) (Decision, error) {
 	value, asked := pod.Annotations[contract.InjectAnnotation]
 	switch {

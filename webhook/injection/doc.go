@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package injection puts a broker into a pod. Inject takes a pod and returns the pod
-// with its broker; it knows its arguments and nothing else, so that the webhook, the
-// kubectl plugin and tests get the same pod. Parameters gives the same container to
-// policies in the API server that inject.
+// Package injection puts a broker into a pod. Inject takes a pod and returns the pod with its
+// broker. The result depends only on the arguments, so the webhook, the kubectl plugin and tests
+// get the same pod. Parameters returns the same container for policies in the API server that
+// inject.
 //
 // # Which pods
 //
-// A pod asks with the annotation cryptobroker.io/inject: "true". In a
-// namespace with the label cryptobroker.io/injection: enabled a pod asks by
-// being there and declines with "false". Any other value is refused. Windows
-// pods, mirror pods and pods of kube-system, kube-node-lease and the
-// operator's namespace never get a broker.
+// A pod asks with the annotation cryptobroker.io/inject: "true". In a namespace with the label
+// cryptobroker.io/injection: enabled every pod asks, unless it declines with the value "false".
+// Any other value is refused. Windows pods, mirror pods and pods of kube-system, kube-node-lease
+// and the operator's namespace never get a broker.
 //
 // # What an injected pod gets
 //

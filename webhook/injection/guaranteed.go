@@ -11,13 +11,13 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
-// guaranteedCPU is what the broker of a Guaranteed pod requests and is limited to
-// where neither the pod nor the template limits its CPU.
+// guaranteedCPU is the CPU request and limit of the broker in a Guaranteed pod, if neither the
+// pod nor the template limits its CPU.
 var guaranteedCPU = resource.MustParse("250m")
 
-// isGuaranteed reports whether all containers of the pod, but for the broker, request as
-// much CPU and memory as they are limited to. Kubernetes evicts such a pod last, if its
-// broker does the same.
+// isGuaranteed reports whether the requests of CPU and memory equal the limits in all containers
+// of the pod except the broker. Kubernetes evicts such a pod last if the broker has equal
+// requests and limits as well.
 func isGuaranteed(pod *corev1.Pod) bool {
 	guaranteed := pod.Spec.Resources == nil
 	each(pod, func(_ string, container *corev1.Container) {
@@ -35,9 +35,9 @@ func isGuaranteed(pod *corev1.Pod) bool {
 	return guaranteed
 }
 
-// guarantee returns equal requests and limits for the broker. If the pod asks for one of
-// the two, it counts for both; if for none, the limit of the template does. A warning
-// says where the pod asks for different amounts.
+// guarantee returns equal requests and limits for the broker. If the pod asks for one of the two,
+// that amount is used for both. If it asks for neither, the limit of the template is used. There
+// is a warning for each amount that the pod has asked for and does not get.
 func (o *podOptions) guarantee(resources corev1.ResourceRequirements) (equal corev1.ResourceRequirements, warnings []string) {
 	equal = *resources.DeepCopy()
 	if equal.Requests == nil {

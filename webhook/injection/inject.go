@@ -14,19 +14,18 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/limits"
 )
 
-// Inject returns a copy of the pod with a broker in it, and warnings for its creator.
-// namespace is the namespace of the pod, which a new pod need not name itself.
-// profiles is the namespace's profile file, nil if there is none yet.
-// Equal arguments give equal results; Inject reads nothing else.
+// Inject returns a copy of the pod with a broker in it, and warnings for its creator. namespace
+// is the namespace of the pod, because a new pod need not name it. profiles is the namespace's
+// profile file, or nil if there is none yet. The result depends only on the arguments.
 //
-// The broker can call the key gateway, if the template has one, where a profile lists a key
-// of a key provider, and where there is no profile yet: it may come later, and the broker
-// cannot get a token then. A pod without a service account has no token, and API servers
-// without the admission of service accounts refuse a pod that asks for one.
+// If the template has a key gateway, the broker can call it if a profile lists a key of a key
+// provider. It also can if there is no profile yet, because such a profile may follow, and the
+// broker could not get a token later. A pod without a service account has no token, and API
+// servers without the admission of service accounts refuse a pod that asks for one.
 //
-// Every container of the pod gets a socket, unless the annotations name those that do.
-// A container that they name and that the pod does not have is awaited: the caller of
-// Inject has to refuse the pod if that container never comes.
+// Every container of the pod gets a socket, unless the annotations name the containers with a
+// socket. If the pod does not have a named container, another webhook may add it. A policy
+// refuses the final pod if the container is still missing.
 //
 // Inject may be called again with its own result, also with one of another version or
 // one that others have changed since. Then the broker becomes what it would be in a new
@@ -63,8 +62,8 @@ func Inject(pod *corev1.Pod, namespace string, profiles []byte, template templat
 		template.KeyGateway = ""
 	}
 	if runsAsRoot(pod) {
-		// A platform that lets the pod run as root lets the broker run as its own
-		// user. As root, like the pod, the broker would not start.
+		// A platform that allows the pod to run as root allows the broker to run as its own user.
+		// As root, the broker would not start.
 		template.NamespaceUserIDs = false
 	}
 	rendering := rendering{
@@ -101,8 +100,8 @@ func isBroker(container corev1.Container) bool {
 	return container.Name == contract.BrokerContainer
 }
 
-// statusPortFree reports whether the broker may open its status port, and returns a
-// warning if it may not.
+// statusPortFree reports whether the broker may open its status port. Otherwise it returns a
+// warning.
 func (r *rendering) statusPortFree(pod *corev1.Pod) (bool, []string) {
 	if pod.Spec.HostNetwork {
 		return false, []string{"the pod uses the host's network: its broker opens no status port, has no metrics and counts as unverified"}
@@ -134,10 +133,10 @@ func runsAsRoot(pod *corev1.Pod) bool {
 	return context != nil && context.RunAsUser != nil && *context.RunAsUser == 0
 }
 
-// sharesProcesses returns the field that lets containers of the pod see the processes
-// of each other, empty if there is none. Through /proc they reach memory, files and
-// sockets of processes of the same user. For the broker they also need
-// CAP_SYS_PTRACE, because the broker is not dumpable.
+// sharesProcesses returns the field that lets containers of the pod see each other's processes.
+// It is empty if there is none. Through /proc, such containers can reach memory, files and
+// sockets of processes of the same user. For the broker they also need CAP_SYS_PTRACE, because
+// the broker is not dumpable.
 func sharesProcesses(pod *corev1.Pod) string {
 	switch {
 	case pod.Spec.HostPID:
@@ -148,8 +147,8 @@ func sharesProcesses(pod *corev1.Pod) string {
 	return ""
 }
 
-// sharedProcesses returns a warning if other containers see the broker's process. The
-// owner of the pod chose that, and may not know what follows from it.
+// sharedProcesses returns a warning if other containers see the broker's process. The owner of
+// the pod chose that, but may not know the consequences.
 func sharedProcesses(pod *corev1.Pod) []string {
 	field := sharesProcesses(pod)
 	if field == "" {
@@ -182,7 +181,7 @@ func addSocketGroup(pod *corev1.Pod, group int64) {
 	}
 }
 
-// addPullSecret adds a Secret to those that the kubelet pulls the pod's images with.
+// addPullSecret adds a Secret to the Secrets with which the kubelet pulls the pod's images.
 func addPullSecret(pod *corev1.Pod, name string) {
 	secret := corev1.LocalObjectReference{Name: name}
 	if name != "" && !slices.Contains(pod.Spec.ImagePullSecrets, secret) {

@@ -14,17 +14,17 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
-// keyGatewayTokenSeconds is for how long a token for the key gateway is valid. The kubelet
-// replaces it when four fifths of the time have passed.
+// keyGatewayTokenSeconds is the lifetime of a token for the key gateway. The kubelet replaces the
+// token after four fifths of it.
 const keyGatewayTokenSeconds = 3600
 
-// brokerCertificateSeconds is for how long a certificate for the key gateway is valid. The
-// operator has the kubelet replace it when a third of the time has passed, so that it may be away
-// for the rest. A stolen certificate is of no use without a token, which is valid for an hour.
+// brokerCertificateSeconds is the lifetime of a certificate for the key gateway. The kubelet
+// replaces it after a third of it, so the operator may be unavailable for the rest. A stolen
+// certificate is useless without a token, which is valid for an hour.
 const brokerCertificateSeconds = 24 * 3600
 
-// mayUseKeyProviders reports whether brokers of a namespace with this profile file may need
-// the key gateway. A namespace without profiles may get them after its pods.
+// mayUseKeyProviders reports whether brokers of a namespace with this profile file may need the
+// key gateway. A namespace without profiles may get some later.
 func mayUseKeyProviders(file []byte) bool {
 	if len(file) == 0 || profile.Empty(file) {
 		return true
@@ -53,10 +53,10 @@ func keyGatewayMount() corev1.VolumeMount {
 	return corev1.VolumeMount{Name: contract.KeyGatewayVolume, MountPath: contract.KeyGatewayDir, ReadOnly: true}
 }
 
-// keyGatewayVolume returns the volume with the pod's token for the key gateway, with the
-// authorities of the gateway's certificate, and if it is wanted with a certificate of the pod. The
-// pod starts without the authorities, which the operator may write later. It does not start
-// before the operator has signed the certificate.
+// keyGatewayVolume returns the volume with the pod's token for the key gateway and the
+// authorities of the gateway's certificate. If the template asks for it, the volume also has a
+// certificate of the pod. The pod starts without the authorities, which the operator may write
+// later. It does not start before the operator has signed the certificate.
 func keyGatewayVolume(certificate bool) corev1.Volume {
 	sources := []corev1.VolumeProjection{
 		{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{

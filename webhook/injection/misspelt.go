@@ -11,8 +11,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/limits"
 )
 
-// unknownAnnotation is the name of an annotation that has the prefix of this project and
-// does not exist. Without a refusal, its author would believe that it has an effect.
+// unknownAnnotation is the name of an unknown annotation with the prefix of this project. It is
+// refused, because its author expects an effect.
 type unknownAnnotation string
 
 // String returns the sentence about the annotation, without the list of known ones.
@@ -41,9 +41,8 @@ func knownAnnotations() string {
 	return "expected one of " + contract.AnnotationPrefix + strings.Join(annotationNames(), ", ")
 }
 
-// nearest returns the known name that was most likely meant, or nothing if no name is
-// near. Of a name that ends with a container, only the part in front of the dot is
-// compared.
+// nearest returns the known name that the author most likely meant, or an empty text if no name
+// is near. For a name that ends with a container, only the part before the dot is compared.
 func nearest(found string, known []string) string {
 	found, container, single := strings.Cut(strings.ReplaceAll(found, "_", "-"), ".")
 	var names []string

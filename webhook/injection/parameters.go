@@ -14,13 +14,13 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/template"
 )
 
-// Parameters are what a policy in the API server puts brokers into pods with in
-// the place of Inject: the same container and volumes, made by the same code,
-// without what depends on the pod. A policy cannot read the ConfigMap with the
-// profiles, so there is no snapshot and no lowest revision. cluster is the UID of
-// kube-system, empty if brokers take sets without a signature.
+// Parameters returns the parameters of a policy in the API server that injects brokers: the
+// container and the volumes of Inject, made by the same code, without the parts that depend on
+// the pod. A policy cannot read the ConfigMap with the profiles, so there is no snapshot and no
+// lowest revision. cluster is the UID of kube-system. It is empty if brokers take sets without a
+// signature.
 //
-// The error names what of the template cannot be used.
+// The error names the values of the template that cannot be used.
 func Parameters(template template.Template, cluster string) (v1alpha1.InjectionTemplateSpec, error) {
 	if err := template.Validate(); err != nil {
 		return v1alpha1.InjectionTemplateSpec{}, err

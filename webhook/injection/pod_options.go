@@ -17,18 +17,17 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/limits"
 )
 
-// podOptions are what the annotations of one pod ask for. What is zero was not asked
-// for.
+// podOptions are the requests of the annotations of one pod. A zero field was not requested.
 type podOptions struct {
-	// containers are those that get a socket, nil for all. Of these the pod does not
-	// have those that are awaited: another injector may add them later.
+	// containers get a socket. It is nil for all containers. The pod does not have the awaited
+	// ones yet, because another webhook may add them later.
 	containers, awaited []string
 
-	// socketDir is where containers find the directory with their socket.
+	// socketDir is the directory of the socket in containers.
 	socketDir string
 
-	// profiles are those that every container may use, nil for all; by is the
-	// same for single containers.
+	// profiles are the profiles that every container may use. It is nil for all profiles. by has
+	// the profiles of single containers.
 	profiles []string
 	by       map[string][]string
 
@@ -41,7 +40,8 @@ type podOptions struct {
 	statusPort int32
 	pullSecret string
 
-	// keys are the names of Secrets, and sessionRedis is the name of one.
+	// keys are the names of the Secrets with keys, and sessionRedis is the name of the Secret for
+	// Redis.
 	keys         []string
 	sessionRedis string
 }
@@ -58,33 +58,32 @@ type podAnnotation struct {
 	// the annotation does, and what holds without it.
 	example, effect, without string
 
-	// values are those that the annotation may have.
+	// values are the values that the annotation may have.
 	values annotation.Values
 
-	// read stores one of values. container is what completes the name. It is nil
-	// where argument is enough.
+	// read stores one of values. container is the end of a name that ends with a dot. read is nil
+	// if argument is enough.
 	read func(o *podOptions, container, value string)
 
-	// argument is the flag of the broker that gets the value, empty for none.
-	// fromTemplate returns the value for a pod without the annotation, and
-	// celFromTemplate is the same in CEL; the broker gets no empty value.
+	// argument is the flag of the broker that gets the value, or empty. fromTemplate returns the
+	// value for a pod without the annotation, and celFromTemplate is the same in CEL. An empty
+	// value is not passed to the broker.
 	argument        string
 	fromTemplate    func(t template.Template) string
 	celFromTemplate string
 
-	// variables are what the policies compute from the annotation, for mutations
-	// and for refusals. They may use asked<Name> and usable<Name>, which are lists
-	// of the pod's annotations of this row: all, and those with one of values.
+	// variables are the variables that the policies compute from the annotation, for mutations
+	// and for refusals. They may use asked<Name>, the list of all annotations of the pod for this
+	// row, and usable<Name>, the list of those with one of values.
 	variables []celVariable
 
-	// refusals are the reasons for which a pod can't have the annotation although
-	// its value is one of values. [podOptions.fit] finds the same in Go.
+	// refusals are the reasons why a pod cannot have the annotation although its value is one of
+	// values. [podOptions.fit] finds the same in Go.
 	refusals []podRefusal
 }
 
-// annotationsRead are all of them in the order of the documentation. A new row needs
-// its name in broker/contract and nothing else, unless what it asks for is more than an
-// argument of the broker.
+// annotationsRead are all annotations in the order of the documentation. A new row needs only its
+// name in broker/contract, unless it does more than set an argument of the broker.
 var annotationsRead = []podAnnotation{
 	{
 		name: contract.InjectAnnotation, example: "true",
@@ -269,7 +268,7 @@ var annotationsRead = []podAnnotation{
 	},
 }
 
-// annotationsWritten are annotations of this project that ask for nothing. A copy of an
+// annotationsWritten are annotations that the operator writes. They request nothing. A copy of an
 // injected pod has them.
 var annotationsWritten = []string{
 	contract.InjectedAnnotation,
@@ -281,8 +280,8 @@ var annotationsWritten = []string{
 // isPrefix reports whether the names of containers complete the name.
 func (a podAnnotation) isPrefix() bool { return strings.HasSuffix(a.name, ".") }
 
-// annotationOf returns the row of an annotation, and the container that its name ends
-// with if the row is for single containers. It is nil for an unknown one.
+// annotationOf returns the row of an annotation. If the row is for single containers, it also
+// returns the container at the end of the name. The row is nil for an unknown annotation.
 func annotationOf(name string) (row *podAnnotation, container string) {
 	for i := range annotationsRead {
 		row := &annotationsRead[i]
@@ -357,7 +356,7 @@ func (o *podOptions) wants(container string) bool {
 	return o.containers == nil || slices.Contains(o.containers, container)
 }
 
-// over returns the template with the options of the pod in the place of its values.
+// over returns the template with the values that the options of the pod replace.
 func (o *podOptions) over(template template.Template) template.Template {
 	if o.image != "" {
 		template.Image = o.image

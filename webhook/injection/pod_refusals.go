@@ -18,11 +18,11 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/limits"
 )
 
-// podRefusal is a reason for which a pod can't have an annotation: the sentence of the
-// webhook and of the policies, and the condition of the policies.
+// podRefusal is a reason why a pod cannot have an annotation: the sentence of the webhook and of
+// the policies, and the condition of the policies.
 type podRefusal struct {
-	// expected ends the sentence. The policies put arguments, which are expressions
-	// of CEL for strings, in the places of its verbs %s.
+	// expected is the end of the sentence. The policies replace its verbs %s by arguments, which
+	// are CEL expressions for strings.
 	expected  string
 	arguments []string
 
@@ -31,7 +31,7 @@ type podRefusal struct {
 	applies string
 }
 
-// celContainer is the container in the name of an annotation for a single one.
+// celContainer is the container in the name of an annotation for a single container.
 var celContainer = fmt.Sprintf("annotation.substring(%d)", len(contract.ContainerProfilesPrefix))
 
 var (
@@ -128,8 +128,8 @@ func requestAboveLimit(name corev1.ResourceName, limit string) podRefusal {
 	}
 }
 
-// limitBelowRequest is for a pod that asks for no request: the sentence is about the
-// request else.
+// limitBelowRequest is for a pod without an annotation for the request. Otherwise the sentence is
+// about the request.
 func limitBelowRequest(name corev1.ResourceName, request string) podRefusal {
 	return podRefusal{
 		expected:  atLeastTheRequest,
@@ -138,13 +138,12 @@ func limitBelowRequest(name corev1.ResourceName, request string) podRefusal {
 	}
 }
 
-// celInForce is the amount of an annotation, or else of the template.
+// celInForce returns the amount of an annotation, or else of the template.
 func celInForce(asked, list string, name corev1.ResourceName) string {
 	return fmt.Sprintf("variables.annotations[?%s].orValue(string(params.spec.container.?resources[?'%s'][?'%s'].orValue('0')))", annotation.CELString(asked), list, name)
 }
 
-// fit finds what of the options this pod cannot have, and the containers that are
-// awaited.
+// fit finds options that this pod cannot have, and the containers that are awaited.
 func (o *podOptions) fit(pod *corev1.Pod, common template.Template, found *problems) {
 	refuse := func(name string, reason podRefusal, arguments ...any) {
 		found.unexpected(name, pod.Annotations[name], reason.expected, arguments...)
@@ -199,7 +198,7 @@ func (o *podOptions) fit(pod *corev1.Pod, common template.Template, found *probl
 	o.fitResources(pod, common, found)
 }
 
-// fitSessions finds what of the options about the session gateway this pod cannot have.
+// fitSessions finds options of the session gateway that this pod cannot have.
 func (o *podOptions) fitSessions(pod *corev1.Pod, template template.Template, found *problems) {
 	refuse := func(name string, reason podRefusal, arguments ...any) {
 		found.unexpected(name, pod.Annotations[name], reason.expected, arguments...)
@@ -247,7 +246,7 @@ func (o *podOptions) sessionPorts() (listen, app int32, asked bool) {
 	return annotation.PortsOf(o.arguments[contract.SessionGatewayFlag])
 }
 
-// setOf makes a set of names, to look them up in.
+// setOf returns a set of names.
 func setOf(list []string) map[string]bool {
 	set := make(map[string]bool, len(list))
 	for _, name := range list {
@@ -256,7 +255,7 @@ func setOf(list []string) map[string]bool {
 	return set
 }
 
-// resourceAnnotations are in the order in which answers list their problems.
+// resourceAnnotations has the order in which answers list their problems.
 var resourceAnnotations = []struct {
 	resource       corev1.ResourceName
 	request, limit string

@@ -9,15 +9,15 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/limits"
 )
 
-// problems collects what is wrong with a pod: the first problems as sentences, and
-// how many more there are.
+// problems collects the problems of a pod: the first ones as sentences, and the number of the
+// others.
 type problems struct {
 	listed []problem
 	more   int
 }
 
-// problem is a sentence, and the advice that follows it. Problems with the same advice
-// have it once, after the last of them.
+// problem is a sentence, and the advice that follows it. If several problems have the same
+// advice, it follows the last of them.
 type problem struct {
 	text, advice string
 	reason       Reason

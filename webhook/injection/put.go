@@ -14,12 +14,11 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/limits"
 )
 
-// put puts the broker into a pod. A pod with the operator's stamp may have a broker
-// already: from another replica, perhaps of another version, or because it is a copy of
-// an injected pod. Then put replaces container, volumes and mounts by the ones of a new pod,
-// whatever they were. So a stamp and a container that somebody writes by hand give no
-// other broker than the operator's. A pod without the stamp that uses a reserved name is
-// refused.
+// put puts the broker into a pod. A pod with the operator's stamp may have a broker already: from
+// another replica, perhaps of another version, or because it is a copy of an injected pod. Then
+// put replaces the container, the volumes and the mounts by those of a new pod. So nobody can
+// write a stamp and a container by hand to get another broker than the operator's. A pod without
+// the stamp that uses a reserved name is refused.
 func (r *rendering) put(pod *corev1.Pod) (warnings []string, err error) {
 	var problems problems
 	problems.reservedContainers(pod)
@@ -64,9 +63,10 @@ func (r *rendering) put(pod *corev1.Pod) (warnings []string, err error) {
 	return warnings, nil
 }
 
-// receivers returns the containers that get a socket, in the order of the pod: those
-// that the annotation names; else those that have a socket or that are callers of the
-// broker in the pod; else all.
+// receivers returns the containers that get a socket, in the order of the pod. These are the
+// containers that the annotation names. Without the annotation, these are the containers that
+// have a socket or that are callers of the broker in the pod. If there are none either, all
+// containers get a socket.
 func (r *rendering) receivers(pod *corev1.Pod, formerCallers map[string]bool) []string {
 	var all, before []string
 	each(pod, func(_ string, container *corev1.Container) {
@@ -84,9 +84,9 @@ func (r *rendering) receivers(pod *corev1.Pod, formerCallers map[string]bool) []
 	return slices.DeleteFunc(all, func(name string) bool { return !r.options.wants(name) })
 }
 
-// putSockets mounts the sockets in the containers that receive one, and removes mounts
-// of the broker's volumes from the others. at is the index of the broker among the init
-// containers, negative if the pod has none yet.
+// putSockets mounts the sockets in the containers that receive one, and removes mounts of the
+// broker's volumes from the others. at is the index of the broker among the init containers. It
+// is negative if the pod has no broker yet.
 func (r *rendering) putSockets(pod *corev1.Pod, at int, receives map[string]bool, found *problems) {
 	broker := fmt.Sprintf("spec.initContainers[%d]", at)
 	isBehind, readOnly := at < 0, readOnlyVolumes(pod)
@@ -109,8 +109,8 @@ func (r *rendering) putSockets(pod *corev1.Pod, at int, receives map[string]bool
 	})
 }
 
-// putSocket mounts the socket in a container, in the place of a former mount, and sets
-// the environment variable with its path unless the owner has set it.
+// putSocket mounts the socket in a container, and replaces an earlier mount of it. It sets the
+// environment variable with the path, unless the owner has set it.
 func (r *rendering) putSocket(container *corev1.Container) {
 	mount := r.mount(container.Name)
 	variable := corev1.EnvVar{Name: contract.SocketVariable, Value: path.Join(r.options.socketDir, contract.SocketFile)}
@@ -155,8 +155,8 @@ func variableFor(mount corev1.VolumeMount) corev1.EnvVar {
 	return corev1.EnvVar{Name: contract.SocketVariable, Value: path.Join(mount.MountPath, contract.SocketFile)}
 }
 
-// putVolumes returns the pod's volumes and the broker's volumes, each in the place of a
-// former one of the same name.
+// putVolumes returns the pod's volumes and the broker's volumes. A volume of the broker replaces
+// a volume of the same name in its place.
 func (r *rendering) putVolumes(found []corev1.Volume) (volumes []corev1.Volume) {
 	socket, profiles := r.volumes()
 	own := append([]corev1.Volume{socket, profiles}, r.secretVolumes()...)
@@ -182,7 +182,7 @@ func callersOf(container *corev1.Container) []string {
 	return strings.Split(names, ",")
 }
 
-// sameNames reports whether both hold the same names. Their order may differ.
+// sameNames reports whether both lists have the same names in any order.
 func sameNames(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }

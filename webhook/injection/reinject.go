@@ -11,8 +11,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
-// reinjected returns a new broker's container that keeps from the found one what the API
-// server and other webhooks do to every container of a pod:
+// reinjected returns a new container of the broker. It keeps the changes that the API server and
+// other webhooks make to every container of a pod:
 //
 //   - resources are set by LimitRanger and by autoscalers, and how to resize
 //     them has a default; claims are not kept, because the driver of a claim
@@ -43,8 +43,8 @@ func (r *rendering) reinjected(found corev1.Container) corev1.Container {
 	return made
 }
 
-// reinjectedMounts returns the found mounts with the broker's own in the places of the
-// same volumes. Of the mounts that others added it keeps the harmless ones.
+// reinjectedMounts returns the found mounts, with the mounts of the broker in the places of the
+// same volumes. It keeps only harmless mounts of others.
 func reinjectedMounts(found, own []corev1.VolumeMount) (mounts []corev1.VolumeMount) {
 	own = slices.Clone(own)
 	for _, mount := range found {
@@ -57,9 +57,9 @@ func reinjectedMounts(found, own []corev1.VolumeMount) (mounts []corev1.VolumeMo
 	return append(mounts, own...)
 }
 
-// reinjectedVariables does the same for environment variables. A variable may refer to
-// those in front of it. So if one of the broker's own is new, all of them go behind the
-// others, in their order.
+// reinjectedVariables does the same for environment variables. A variable may refer to variables
+// before it. So if one of the broker's variables is new, all of them follow the others, in their
+// order.
 func reinjectedVariables(found, own []corev1.EnvVar) (variables []corev1.EnvVar) {
 	names := func(variables []corev1.EnvVar) (names []string) {
 		for _, variable := range variables {
@@ -84,8 +84,8 @@ func reinjectedVariables(found, own []corev1.EnvVar) (variables []corev1.EnvVar)
 	return append(variables, own...)
 }
 
-// isHarmlessMount reports whether a mount covers nothing of the broker's binary,
-// profiles, keys, settings, token and sockets.
+// isHarmlessMount reports whether a mount hides no part of the broker's binary, profiles, keys,
+// settings, token and sockets.
 func isHarmlessMount(mountPath string) bool {
 	at := inContainer(mountPath)
 	for _, own := range []string{contract.BrokerBinary, contract.ProfilesDir, contract.KeysDir, contract.SessionRedisDir, contract.KeyGatewayDir, contract.BrokerSocketDir} {
@@ -96,17 +96,17 @@ func isHarmlessMount(mountPath string) bool {
 	return true
 }
 
-// isHarmlessVariable reports whether neither the broker nor Go's runtime reads an
-// environment variable in a way that changes what the broker does. The variables of
-// OpenTelemetry decide where it sends spans.
+// isHarmlessVariable reports whether an environment variable changes nothing in the broker and in
+// Go's runtime. The variables of OpenTelemetry are not harmless, because they decide where the
+// broker sends spans.
 func isHarmlessVariable(name string) bool {
 	return name != "GODEBUG" && !strings.HasPrefix(name, contract.BrokerVariablePrefix) && !strings.HasPrefix(name, "OTEL_")
 }
 
-// isRedirected reports whether a broker opens its status port and the startup probe
-// does not ask that port. A mesh redirects HTTP probes to its proxy, which starts after
-// the broker or waits for it. A probe that runs in the container stays there, because
-// it was redirected before.
+// isRedirected reports whether a broker opens its status port, but the startup probe does not use
+// that port. A mesh redirects HTTP probes to its proxy, which starts after the broker or waits
+// for it. A probe inside the container is kept, because the probe of an earlier injection was
+// redirected.
 func isRedirected(broker corev1.Container) bool {
 	port, probe := int32(contract.StatusPort(broker.Args)), broker.StartupProbe
 	switch {

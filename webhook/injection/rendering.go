@@ -38,18 +38,17 @@ var instance = corev1.EnvVar{
 // no argument, because a broker that does not know it would not start.
 var logLevelFile = corev1.EnvVar{Name: contract.LogLevelFileVariable, Value: path.Join(contract.ProfilesDir, contract.LogLevelFile)}
 
-// rendering has all that the broker's part of one pod depends on. Two equal renderings
-// make equal parts. Every default of the API server is written out, so that a part is
-// still equal after the API server has stored it.
+// rendering has all inputs of the broker's part of one pod. Equal renderings make equal parts.
+// The parts have all defaults of the API server, so they are still equal after the API server has
+// stored them.
 type rendering struct {
-	// template is the operator's template, with what the pod asks for in the place of
-	// its values.
+	// template is the operator's template with the values that the pod asks for.
 	template template.Template
 
-	// options are what the annotations of the pod ask for.
+	// options are the requests of the pod's annotations.
 	options podOptions
 
-	// stamp is the stamp of the operator's template, without what the pod asks for.
+	// stamp is the stamp of the operator's template, without the values that the pod asks for.
 	stamp string
 
 	// callers are the containers with a socket, in the order of the pod.
@@ -58,8 +57,7 @@ type rendering struct {
 	// statusPort is false if the broker may not open a port.
 	statusPort bool
 
-	// formerPort is the status port of the broker that the pod came with, 0 if
-	// there was none.
+	// formerPort is the status port of a broker that the pod already had, or 0.
 	formerPort int32
 
 	// execProbe makes the startup probe run inside the container although
@@ -161,9 +159,9 @@ func (r rendering) firstArguments() []string {
 	}, r.template.Seal.CommonArguments()...)
 }
 
-// startupProbe returns a probe that succeeds once the broker serves a set of profiles.
-// It asks every second, because the pod's other containers wait for it. It asks for ten
-// minutes, because a restart of the broker would not bring the first profile sooner.
+// startupProbe returns a probe that succeeds once the broker serves a set of profiles. It runs
+// every second, because the pod's other containers wait for it. It may fail for ten minutes,
+// because a restart of the broker would not bring the first profile sooner.
 func (r rendering) startupProbe() *corev1.Probe {
 	probe := &corev1.Probe{
 		PeriodSeconds:    1,
@@ -179,7 +177,7 @@ func (r rendering) startupProbe() *corev1.Probe {
 		}
 		return probe
 	}
-	// A process takes longer to start than a request to be answered.
+	// Starting a process takes longer than answering a request.
 	probe.TimeoutSeconds = 5
 	probe.Exec = &corev1.ExecAction{Command: []string{
 		contract.BrokerBinary, "health", "--socket", path.Join(contract.BrokerSocketDir, r.callers[0], contract.SocketFile),
@@ -207,7 +205,7 @@ func (r rendering) volumes() (socket, profiles corev1.Volume) {
 			SizeLimit: ptr.To(socketVolumeSize.DeepCopy()),
 		}},
 	}
-	// A later source wins: the snapshot counts only until the ConfigMap exists.
+	// A later source takes precedence, so the snapshot is used only until the ConfigMap exists.
 	// Every key of the ConfigMap becomes a file.
 	files := []corev1.DownwardAPIVolumeFile{fileOf(contract.LogLevelFile, contract.LogLevelAnnotation)}
 	if r.snapshot {

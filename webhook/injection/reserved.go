@@ -12,15 +12,15 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/limits"
 )
 
-// reservedAdvice follows the last sentence about a reserved name. A copy of an injected
-// pod has the broker of its original. If it has the annotations too, Inject replaces
-// that broker by a current one.
+// reservedAdvice follows the last sentence about a reserved name. A copy of an injected pod has
+// the broker of its original. If the copy has the annotations too, Inject replaces that broker by
+// a current one.
 const reservedAdvice = "the name is reserved for the broker that the operator adds: rename yours; or, in a copy of an injected pod, " +
 	"keep the annotations (kubectl debug --keep-annotations)"
 
-// reservedNames finds the reserved names in a pod without the stamp. A mount counts
-// without its volume too: once Inject adds the volume, the container would mount what
-// is the broker's.
+// reservedNames finds the reserved names in a pod without the stamp. It finds mounts without
+// their volume as well, because once Inject adds the volume, the container would mount a volume
+// of the broker.
 func (p *problems) reservedNames(pod *corev1.Pod) {
 	for i := range pod.Spec.InitContainers {
 		if isBroker(pod.Spec.InitContainers[i]) {
@@ -51,9 +51,9 @@ func (p *problems) reservedContainers(pod *corev1.Pod) {
 	}
 }
 
-// socketConflicts finds mounts of a container that keep the socket from being mounted
-// at socketDir. A volume mounted above socketDir is fine if the mount point can be made
-// in it. readOnly are the volumes of the pod in which it can't.
+// socketConflicts finds mounts of a container that prevent the mount of the socket at socketDir.
+// A volume above socketDir is allowed if the mount point can be made in it. readOnly are the
+// volumes of the pod in which it cannot be made.
 func (p *problems) socketConflicts(readOnly map[string]bool, place string, container *corev1.Container, socketDir string) {
 	for i := range container.VolumeMounts {
 		mount := &container.VolumeMounts[i]
@@ -84,7 +84,7 @@ func (p *problems) socketConflicts(readOnly map[string]bool, place string, conta
 // path, which the kubelet resolves from the container's root.
 func inContainer(mountPath string) string { return path.Clean("/" + mountPath) }
 
-// within reports whether a clean path is the directory or in it.
+// within reports whether a clean path is the directory or inside it.
 func within(directory, clean string) bool {
 	return clean == directory || strings.HasPrefix(clean, strings.TrimSuffix(directory, "/")+"/")
 }

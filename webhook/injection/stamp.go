@@ -16,12 +16,11 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/template"
 )
 
-// Outdated returns a function that reports whether an injected pod has another broker
-// than a new pod would get: another image, or a stamp with another template. The version
-// in the stamp does not count, because two versions may make the same brokers. An image
-// that the pod asked for does not count either, nor that the pod cannot call the key
-// gateway: whether a new one could depends on its namespace. The template is rendered
-// once, for all pods.
+// Outdated returns a function that reports whether an injected pod has another broker than a new
+// pod would get: another image, or a stamp with another template. The version in the stamp does
+// not count, because two versions may make the same brokers. An image that the pod asked for does
+// not count either. Access to the key gateway does not count, because it depends on the
+// namespace. The template is rendered once for all pods.
 func Outdated(t template.Template) func(*corev1.Pod) bool {
 	withGateway := stampOf(t)
 	t.KeyGateway = ""
@@ -43,10 +42,10 @@ func Outdated(t template.Template) func(*corev1.Pod) bool {
 	}
 }
 
-// stampOf returns the value of the annotation with the operator and the template that
-// injected a pod: "<version>/<12 hex digits>". The digits change with everything that
-// the template puts into pods, and with nothing else. The stamp of a pod that can call the
-// key gateway ends with "-" and 12 more digits, for what it has besides.
+// stampOf returns the value of the annotation with the operator and the template that injected a
+// pod: "<version>/<12 hex digits>". The digits change only if the parts of the template in pods
+// change. The stamp of a pod that can call the key gateway ends with "-" and 12 more digits, for
+// its additional parts.
 func stampOf(t template.Template) string {
 	gateway := t.KeyGateway
 	t.NamespaceUserIDs, t.Seal, t.KeyGateway = false, template.Seal{}, ""
@@ -61,7 +60,7 @@ func stampOf(t template.Template) string {
 
 // digestOf returns 12 hexadecimal digits.
 func digestOf(parts ...any) string {
-	// These types marshal without error, and always to the same bytes.
+	// These types always marshal without an error, and to the same bytes.
 	shape, err := json.Marshal(parts)
 	if err != nil {
 		panic(fmt.Sprintf("what is put into pods cannot be written as JSON: %v", err))
@@ -73,8 +72,8 @@ func digestOf(parts ...any) string {
 // gatewayMark is in front of the second digest of a stamp.
 const gatewayMark = "-"
 
-// SameTemplate reports whether a pod with a stamp has the broker of a new pod, whose stamp is
-// current. A broker that can call the key gateway without a need for it counts as the same.
+// SameTemplate reports whether a pod with a stamp has the same broker as a new pod, whose stamp
+// is current. A broker that can call the key gateway but need not counts as the same.
 func SameTemplate(stamp, current string) bool {
 	template, gateway := digestsOf(stamp)
 	currentTemplate, currentGateway := digestsOf(current)

@@ -16,9 +16,9 @@ import (
 // maxUnknownProfiles is the maximum number of unknown profiles that a warning names.
 const maxUnknownProfiles = 5
 
-// unknownProfiles returns warnings about profiles that a pod lists and that its namespace
-// does not have now. Somebody may create them later, so the pod is not refused. It
-// suggests a name that differs by case alone: a search for similar names would compare
+// unknownProfiles returns warnings about profiles that a pod lists and that its namespace does
+// not have now. Somebody may create them later, so the pod is not refused. It suggests only a
+// name that differs in upper and lower case, because a search for similar names would compare
 // with each name of the namespace.
 func (o *podOptions) unknownProfiles(namespace string, file []byte) []string {
 	of, sessions := o.sessionProfile()

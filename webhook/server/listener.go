@@ -20,8 +20,7 @@ type listener struct {
 	config                  *tls.Config
 	connections, handshakes *shares.Shares
 	accepted                chan net.Conn
-	// failed is the error after which no more connections come. closed is closed once
-	// failed is set.
+	// failed is the error that ended accepting connections. closed is closed once failed is set.
 	failed error
 	closed chan struct{}
 }
@@ -76,8 +75,8 @@ func (l *listener) accept() {
 // greet does the TLS handshake of a connection and passes it to Accept once its first
 // request begins, or closes it.
 //
-// An API server may open a connection and keep it for a later request. net/http would close
-// it after headerTimeout, and the request that comes at that moment would fail.
+// An API server may open a connection and keep it for a later request. net/http would close it
+// after headerTimeout, and a request that arrives at that moment would fail.
 func (l *listener) greet(client shares.Holder, connection net.Conn) {
 	secured := tls.Server(connection, l.config)
 	if err := l.handshake(client, secured); err != nil {

@@ -3,12 +3,11 @@
 // Package server serves webhooks to an API server on a port that anybody in the
 // cluster can connect to.
 //
-// What clients can make it hold is bounded, and divided among their addresses as
-// package shares does: connections, and connections that are still in their TLS
-// handshake. A connection without a request, or with one that does not come, is
-// closed after a time. The server speaks HTTP/1.1 only, as an API server does with a
-// webhook behind a Service. With HTTP/2, one connection could have many requests, and
-// hold the bytes of more than one request in memory.
+// It bounds the number of connections, and of connections in their TLS handshake, and divides
+// both among the addresses of clients by package shares. A connection without a complete request
+// is closed after a time. The server speaks HTTP/1.1 only, as an API server does with a webhook
+// behind a Service. With HTTP/2, one connection could have many requests, and hold the bytes of
+// several requests in memory.
 package server
 
 import (
@@ -36,18 +35,17 @@ const (
 	// time; others wait for their turn.
 	maxHandshakes = 256
 
-	// maxHeaderBytes is the size of a request's headers; net/http adds 4 KiB.
+	// maxHeaderBytes is the maximum size of a request's headers. net/http adds 4 KiB.
 	maxHeaderBytes = 16 << 10
 
-	// handshakeTimeout is how long a client has for its handshake, with the time
-	// that it waits for its turn. headerTimeout is how long it has for a request's
-	// headers.
+	// handshakeTimeout is how long a client has for its handshake, including the wait for its
+	// turn. headerTimeout is how long it has for a request's headers.
 	handshakeTimeout = 5 * time.Second
 	headerTimeout    = 5 * time.Second
 
 	// idleTimeout is how long a connection may be without a request. It is longer than the 90
-	// seconds after which API servers close a connection: if the server closed it first, a
-	// request that comes at that moment would fail.
+	// seconds after which API servers close a connection. If the server closed it first, a
+	// request that arrives at that moment would fail.
 	idleTimeout = 2 * time.Minute
 
 	// requestTimeout bounds a request from its headers to its answer. An API server
@@ -58,12 +56,12 @@ const (
 	shutdownTimeout = 15 * time.Second
 )
 
-// Options say where to serve.
+// Options are the settings of a server.
 type Options struct {
-	// Host is the address to listen on, every one if empty, and Port the TCP port.
+	// Host is the address to listen on, or empty for all addresses. Port is the TCP port.
 	Host string
 	Port int
-	// TLS changes the configuration of TLS; it has to set GetCertificate.
+	// TLS changes the configuration of TLS. It has to set GetCertificate.
 	TLS func(*tls.Config)
 }
 
@@ -76,7 +74,7 @@ type Server struct {
 
 var _ webhook.Server = &Server{}
 
-// New makes a server; the manager starts it.
+// New makes a server. The manager starts it.
 func New(options Options) *Server {
 	return &Server{
 		Server:  webhook.NewServer(webhook.Options{WebhookMux: http.NewServeMux()}),

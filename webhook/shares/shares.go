@@ -3,10 +3,9 @@
 // Package shares divides a fixed amount, for example of memory, among clients that do
 // not trust each other.
 //
-// A client may hold as much as is still free. So one client alone gets half, two get a
-// third each, and k clients leave one part in k+1 for the next. A client never finds
-// everything taken, however much others want, and the number of clients need not be
-// known.
+// A client may hold as much as is still free. So a single client gets half, two clients get a
+// third each, and k clients leave one part in k+1 for the next client. Some of the amount is
+// always free for a new client, and the number of clients need not be known.
 //
 // A client may name parts, for example namespaces. Its parts share half of the total by
 // the same rule.
@@ -32,14 +31,14 @@ type Shares struct {
 
 	mu   sync.Mutex
 	free int64
-	// held has the amount of each client, and of each part of a client. A holder of
-	// nothing has no entry.
+	// held has the amount of each client, and of each part of a client. A holder without an
+	// amount has no entry.
 	held map[Holder]int64
-	// waiting are in the order in which they came.
+	// waiting has the waiters in the order of their calls of Acquire.
 	waiting []*waiter
 }
 
-// waiter waits for an amount. granted is closed once it has it.
+// waiter waits for an amount. granted is closed once it has the amount.
 type waiter struct {
 	holder  Holder
 	amount  int64
@@ -51,8 +50,8 @@ func New(total int64) *Shares {
 	return &Shares{total: total, free: total, held: map[Holder]int64{}}
 }
 
-// Most returns what a holder may have if there is no other: half of the total, or a
-// quarter for a part of a client. Nobody can acquire more at once.
+// Most returns the amount that a single holder may have: half of the total, or a quarter for a
+// part of a client. No holder can acquire more at once.
 func (s *Shares) Most(h Holder) int64 {
 	if h.Part != "" {
 		return s.total / 4
@@ -101,7 +100,7 @@ func (s *Shares) Acquire(ctx context.Context, h Holder, amount int64) error {
 	return nil // granted in the same moment
 }
 
-// Release gives an amount back that the holder has.
+// Release returns an amount that the holder has.
 func (s *Shares) Release(h Holder, amount int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,7 +108,7 @@ func (s *Shares) Release(h Holder, amount int64) {
 	s.serve()
 }
 
-// fits reports whether a holder may have an amount more now.
+// fits reports whether a holder may have an additional amount now.
 func (s *Shares) fits(h Holder, amount int64) bool {
 	client := s.held[Holder{Client: h.Client}]
 	if client+amount > s.free-amount {
@@ -118,8 +117,8 @@ func (s *Shares) fits(h Holder, amount int64) bool {
 	return h.Part == "" || s.held[h]+amount <= s.total/2-client-amount
 }
 
-// waits reports whether the holder waits for another amount already. Its requests are
-// served in the order in which they came.
+// waits reports whether the holder already waits for another amount. Requests of a holder are
+// served in their order.
 func (s *Shares) waits(h Holder) bool {
 	for _, w := range s.waiting {
 		if w.holder == h {
@@ -129,7 +128,7 @@ func (s *Shares) waits(h Holder) bool {
 	return false
 }
 
-// take moves an amount from what is free to the holder, or back if it is negative.
+// take moves an amount from the free part to the holder, or back if it is negative.
 func (s *Shares) take(h Holder, amount int64) {
 	s.free -= amount
 	holders := []Holder{{Client: h.Client}, h}
@@ -143,8 +142,8 @@ func (s *Shares) take(h Holder, amount int64) {
 	}
 }
 
-// serve grants what now fits, in the order in which the waiters came. A waiter does not
-// pass another one of the same holder.
+// serve grants the amounts that fit now, in the order of the waiters. A waiter does not overtake
+// another waiter of the same holder.
 func (s *Shares) serve() {
 	if len(s.waiting) == 0 {
 		return

@@ -18,8 +18,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/audit"
 )
 
-// auditWeaker is the key of the audit annotation that says what the guard did with a change
-// that makes a profile weaker. The API server puts the webhook's name in front.
+// auditWeaker is the key of the audit annotation with the guard's decision on a change that makes
+// a profile weaker. The API server adds the webhook's name before it.
 const auditWeaker = "weaker"
 
 // Values of auditWeaker.
@@ -59,9 +59,9 @@ func audited(log *audit.Log, next admission.Handler) admission.Handler {
 	})
 }
 
-// object is what a record has of an object. It is empty for one that does not exist.
+// object has the fields of an object in a record. It is empty for an object that does not exist.
 type object struct {
-	// name is the name, which a request for a name by generateName has here alone.
+	// name is the name. For a request with generateName, only this object has it.
 	name string
 	// digest is the SHA-256 of the spec in JSON with sorted names and without spaces.
 	digest string
@@ -92,7 +92,7 @@ func readObject(raw []byte) object {
 	return object{fields.Metadata.Name, "sha256:" + hex.EncodeToString(sum[:]), fields.Metadata.Annotations[v1alpha1.AllowWeakerAnnotation]}
 }
 
-// resultOf returns what became of a request.
+// resultOf returns the result of a request.
 func resultOf(response admission.Response) string {
 	switch code := response.Result.Code; {
 	case response.Allowed:

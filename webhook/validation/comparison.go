@@ -21,12 +21,12 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/rollout"
 )
 
-// comparison compares what namespaces serve before and after one request.
+// comparison compares the profiles that namespaces serve before and after one request.
 type comparison struct {
 	before, after client.Object
 	// selectors are the selectors before and after the change. They are nil for CryptoProfiles.
 	selectors [2]labels.Selector
-	// minimum is the least strength in bits, 0 for none.
+	// minimum is the minimum strength in bits, or 0.
 	minimum int
 	// names are the profile names that the request concerns, one or two.
 	names      []string
@@ -36,7 +36,7 @@ type comparison struct {
 	cluster    []selecting                         // of the names, without the subject
 	sets       map[string]*corev1.ConfigMap        // by namespace
 
-	// Results so far, which are used again because most namespaces are alike.
+	// These are cached results, because most namespaces have the same profiles.
 	rendered map[string]*rendered
 	judged   map[judgementKey]judged
 }
@@ -47,17 +47,17 @@ type selecting struct {
 	selector labels.Selector
 }
 
-// judgementKey is all that a judgement depends on.
+// judgementKey has all inputs of a judgement.
 type judgementKey struct {
 	served        downgrade.Excerpt
 	before, after *rendered
 }
 
-// judged is what a request makes weaker in a namespace.
+// judged has the changes by which a request makes profiles weaker in a namespace.
 type judged struct {
 	withheld, allowed []downgrade.Change
-	// tolerated are changes that the operator withholds, and that are no reason to
-	// refuse the request.
+	// tolerated are changes that the operator withholds, but that are no reason to refuse the
+	// request.
 	tolerated []downgrade.Change
 }
 
@@ -68,8 +68,7 @@ type rendered struct {
 	rollouts   rollout.Rollouts
 }
 
-// newComparison returns a comparison that nothing is read for yet. One of the objects
-// may be nil.
+// newComparison returns a comparison without data of namespaces. One of the objects may be nil.
 func newComparison(before, after client.Object, minimum int) *comparison {
 	c := &comparison{
 		before: before, after: after, minimum: minimum,
@@ -111,7 +110,7 @@ func (c *comparison) concerns(ns *corev1.Namespace) bool {
 	})
 }
 
-// judge returns what the request makes weaker in a namespace.
+// judge returns the changes by which the request makes profiles weaker in a namespace.
 func (c *comparison) judge(ns *corev1.Namespace) (judged, error) {
 	own, cluster := c.counting(0, ns)
 	var served downgrade.Excerpt
@@ -136,10 +135,10 @@ func (c *comparison) judge(ns *corev1.Namespace) (judged, error) {
 	return c.judged[key], nil
 }
 
-// compare begins with what the namespace will serve once the operator has caught up
-// with the objects as they are before the request. A profile that is withheld already
-// and that the request does not change is no effect of the request. Of a profile that is
-// being rolled out, the namespace serves the old one until that is complete.
+// compare starts from the profiles that the namespace will serve once the operator has processed
+// the objects before the request. A profile that is already withheld, and that the request does
+// not change, is no effect of the request. During a rollout, the namespace serves the old profile
+// until the rollout is complete.
 func (c *comparison) compare(state downgrade.State, before, after *rendered) judged {
 	kept, _ := before.rollouts.Keep(state, before.candidates, downgrade.Judgement{}, c.minimum)
 	caughtUp := state.Judge(kept, c.minimum).After
@@ -165,17 +164,17 @@ func isOf(part render.Part, source downgrade.Source) bool {
 	return part.Cluster && part.Object == source.Name
 }
 
-// isOfCatalogue reports whether a profile that gets weaker is the object of the
-// request and a profile of the operator's catalogue. A namespace that serves a stronger
-// profile from another object must not keep the catalogue out of all other namespaces.
-// So the request is admitted, and the operator withholds the profile in that namespace.
+// isOfCatalogue reports whether a profile that becomes weaker is the object of the request and
+// belongs to the operator's catalogue. A namespace that serves a stronger profile from another
+// object must not prevent the catalogue in all other namespaces. So the request is admitted, and
+// the operator withholds the profile in that namespace.
 func (c *comparison) isOfCatalogue(source downgrade.Source) bool {
 	p, is := c.after.(*v1alpha1.ClusterCryptoProfile)
 	return is && source == sourceOf(downgrade.KindCluster, p) && catalogue.Has(p)
 }
 
 // effective returns the profiles of the names in a namespace, before (0) or after (1) the
-// request. Namespaces in which only the same ClusterCryptoProfiles count share one result.
+// request. Namespaces in which only the same ClusterCryptoProfiles apply share one result.
 func (c *comparison) effective(when int, ns *corev1.Namespace) *rendered {
 	own, cluster := c.counting(when, ns)
 	key := ""
@@ -197,7 +196,7 @@ func (c *comparison) effective(when int, ns *corev1.Namespace) *rendered {
 	return found
 }
 
-// inService returns the profiles of the names in a namespace before the request. One that
+// inService returns the profiles of the names in a namespace before the request. A profile that
 // the namespace serves need not be compiled again.
 func (c *comparison) inService(state downgrade.State, own []v1alpha1.CryptoProfile, cluster []v1alpha1.ClusterCryptoProfile, ns *corev1.Namespace) *rendered {
 	if len(own) == 1 && len(cluster) == 0 && own[0].DeletionTimestamp.IsZero() {
@@ -212,9 +211,9 @@ func renderedOf(parts []render.Part, own []v1alpha1.CryptoProfile, cluster []v1a
 	return &rendered{parts, downgrade.Candidates(ns.Name, parts, own, cluster), rollout.Of(own, cluster)}
 }
 
-// counting returns the profiles that count in a namespace, with the object of the request
-// in the place of the stored one, or without it where it is nil. A CryptoProfile does not
-// count where a ClusterCryptoProfile has its name.
+// counting returns the profiles that apply in a namespace. The object of the request replaces the
+// stored object, which is left out if the object of the request is nil. A CryptoProfile does not
+// apply if a ClusterCryptoProfile has its name.
 func (c *comparison) counting(when int, ns *corev1.Namespace) (own []v1alpha1.CryptoProfile, cluster []v1alpha1.ClusterCryptoProfile) {
 	subject, object := c.subject(), []client.Object{c.before, c.after}[when]
 	_, isCluster := subject.(*v1alpha1.ClusterCryptoProfile)

@@ -23,15 +23,15 @@ import (
 // for each.
 const maxConflicts = 5
 
-// conflicts finds profiles that are valid and will not count. It reads the profiles of
-// the same name and no others.
+// conflicts finds profiles that are valid but will have no effect. It reads only the profiles of
+// the same name.
 type conflicts struct {
 	// reader reads from a cache with the index profileNameIndex.
 	reader client.Reader
 }
 
-// ofNamespaced asks the renderer which object the name belongs to in the namespace, and
-// whether the set has room. before is the object before the request, nil for a new one.
+// ofNamespaced asks the renderer which object the name belongs to in the namespace, and whether
+// the set has room. before is the object before the request, or nil for a new object.
 func (c *conflicts) ofNamespaced(ctx context.Context, before, object *v1alpha1.CryptoProfile) ([]string, error) {
 	namespace := &corev1.Namespace{}
 	if err := c.reader.Get(ctx, client.ObjectKey{Name: object.Namespace}, namespace); client.IgnoreNotFound(err) != nil {
@@ -69,9 +69,9 @@ func (c *conflicts) named(ctx context.Context, name, namespace string) ([]v1alph
 	return namespaced.Items, cluster.Items, nil
 }
 
-// room warns if the namespace's set would be too large with the change. It does not find
-// which profiles are left out, which would take all of them; the condition Accepted of
-// each profile says so.
+// room warns if the namespace's set would be too large with the change. It does not find out
+// which profiles would be left out, which would need all profiles. The condition Accepted of each
+// profile shows that.
 func (c *conflicts) room(ctx context.Context, before, object *v1alpha1.CryptoProfile) ([]string, error) {
 	set := &corev1.ConfigMap{}
 	key := client.ObjectKey{Namespace: object.Namespace, Name: v1alpha1.ProfilesConfigMap}
@@ -97,7 +97,7 @@ func (c *conflicts) room(ctx context.Context, before, object *v1alpha1.CryptoPro
 		"ClusterCryptoProfiles and older CryptoProfiles count first, and the condition Accepted of each profile says whether it is left out", size, render.MaxSetSize)}, nil
 }
 
-// first returns the first sentences, and how many more there are.
+// first returns the first sentences, and a sentence with the number of the others.
 func first(found []string) []string {
 	if more := len(found) - maxConflicts; more > 0 {
 		return append(found[:maxConflicts], fmt.Sprintf("and %d more conflicts of this kind; the condition Accepted of each object says which", more))
@@ -105,8 +105,8 @@ func first(found []string) []string {
 	return found
 }
 
-// ofCluster compares names only. To render every namespace that the object
-// selects would take longer than a request may.
+// ofCluster compares only names, because rendering every selected namespace would take longer
+// than a request may.
 func (c *conflicts) ofCluster(ctx context.Context, _, object *v1alpha1.ClusterCryptoProfile) ([]string, error) {
 	object = asCreated(object.DeepCopy())
 	name := profileName(object)[0]
@@ -164,7 +164,7 @@ func asCreated[T client.Object](object T) T {
 	return object
 }
 
-// isOlder orders objects as the renderer does.
+// isOlder reports whether an object precedes another one in the order of the renderer.
 func isOlder(a, b *v1alpha1.ClusterCryptoProfile) bool {
 	if order := a.CreationTimestamp.Compare(b.CreationTimestamp.Time); order != 0 {
 		return order < 0

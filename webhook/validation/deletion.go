@@ -11,9 +11,9 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 )
 
-// inUse warns of the deletion of a profile that brokers serve. It reads the numbers in
-// the status, because the time to count pods would grow with their number. where is the
-// namespace of a CryptoProfile, empty for a ClusterCryptoProfile.
+// inUse warns of the deletion of a profile that brokers serve. It reads the numbers in the
+// status, because the time to count pods would grow with their number. where is the namespace of
+// a CryptoProfile, or empty for a ClusterCryptoProfile.
 func inUse(where string, status *v1alpha1.ProfileStatus) []string {
 	pods := podsServed(status)
 	if pods == 0 {
@@ -25,7 +25,7 @@ func inUse(where string, status *v1alpha1.ProfileStatus) []string {
 	return []string{fmt.Sprintf("%s the profile %q%s: calls with it fail once it is deleted, unless another object defines a profile of this name", serving(pods), status.ProfileName, where)}
 }
 
-// serving begins a sentence about pods with brokers.
+// serving is the beginning of a sentence about pods with brokers.
 func serving(pods int32) string {
 	if pods == 1 {
 		return "1 running pod has a broker that serves"
@@ -42,6 +42,6 @@ func podsServed(status *v1alpha1.ProfileStatus) int32 {
 	return status.UpdatedPods + status.UnverifiedPods // of the namespaces that accept it
 }
 
-// servedReasons are reasons of the condition Accepted. With each of them, all pods that
-// the status counts are served a profile of this name, current or former.
+// servedReasons are reasons of the condition Accepted. With each of them, all pods in the status
+// are served a current or former profile of this name.
 var servedReasons = []string{v1alpha1.ReasonValid, v1alpha1.ReasonDowngradeWithheld, v1alpha1.ReasonNotWritten}

@@ -20,8 +20,8 @@ type placed struct {
 	namespaces []string
 }
 
-// effect is what a request makes weaker: changes that refuse the request, changes that
-// are allowed, and changes that are admitted and that the operator withholds.
+// effect has the changes by which a request makes profiles weaker: changes for which the request
+// is refused, allowed changes, and admitted changes that the operator withholds.
 type effect struct {
 	withheld, allowed, tolerated []placed
 	// uncompared is the number of namespaces that were not compared, because enough other
@@ -29,7 +29,7 @@ type effect struct {
 	uncompared int
 }
 
-// where names the namespaces of a change, the first of many.
+// where names the namespaces of a change. If there are many, it names the first ones.
 func (p placed) where() string {
 	if more := len(p.namespaces) - 1; more > 0 {
 		return fmt.Sprintf("of namespace %q and %d more", p.namespaces[0], more)
@@ -37,7 +37,7 @@ func (p placed) where() string {
 	return fmt.Sprintf("of namespace %q", p.namespaces[0])
 }
 
-// was returns what a change is weaker than, for a sentence.
+// was describes the profile before the change, for a sentence.
 func (p placed) was() string {
 	switch {
 	case p.Unknown:
@@ -48,9 +48,9 @@ func (p placed) was() string {
 	return "than what is served"
 }
 
-// refusal returns the sentences about what would become weaker and how to allow it.
-// subject is the object of the request. created is true if the object does not exist
-// yet, so that nobody can annotate it first.
+// refusal returns the sentences about the changes to weaker profiles and how to allow them.
+// subject is the object of the request. created is true if the object does not exist yet, so that
+// nobody can annotate it first.
 func (e effect) refusal(subject downgrade.Source, created bool) string {
 	var sentences []string
 	bySource := map[downgrade.Source][]downgrade.Change{}
@@ -87,8 +87,8 @@ func (e effect) refusal(subject downgrade.Source, created bool) string {
 	return strings.Join(sentences, " ")
 }
 
-// warnings returns sentences about what becomes weaker, as was allowed, and about
-// namespaces that do not serve the admitted profile.
+// warnings returns sentences about allowed changes to weaker profiles, and about namespaces that
+// do not serve the admitted profile.
 func (e effect) warnings() []string {
 	var warnings []string
 	for i, c := range e.allowed {

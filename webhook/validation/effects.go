@@ -16,21 +16,20 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
-// effects finds what a request changes in the sets of namespaces. The work grows with
-// the names and the namespaces that the request concerns, not with the other profiles
-// of these namespaces.
+// effects finds the changes of a request in the sets of namespaces. The work grows with the names
+// and the namespaces that the request concerns, not with the other profiles of these namespaces.
 type effects struct {
 	// reader reads from a cache with the index profileNameIndex.
 	reader client.Reader
-	// minimum is the least strength in bits, 0 for none.
+	// minimum is the minimum strength in bits, or 0.
 	minimum int
-	// operatorNamespace never gets profiles, besides the namespaces of Kubernetes.
+	// operatorNamespace never gets profiles, as the namespaces of Kubernetes.
 	operatorNamespace string
 }
 
-// of returns the effect of a request that turns before into after, one of which
-// may be nil. Once as many changes refuse the request as one annotation of a refusal allows,
-// it compares no further namespaces.
+// of returns the effect of a request that turns before into after, one of which may be nil. It
+// compares no further namespaces once the refusal has as many changes as one annotation can
+// allow.
 func (e *effects) of(ctx context.Context, before, after client.Object) (effect, error) {
 	w := newComparison(before, after, e.minimum)
 	if err := e.read(ctx, w); err != nil {
@@ -77,8 +76,8 @@ func (e *effects) of(ctx context.Context, before, after client.Object) (effect, 
 	return effect{withheld: all(withheld), allowed: all(allowed), tolerated: all(tolerated), uncompared: uncompared}, nil
 }
 
-// read reads what the comparison needs: the namespace of a CryptoProfile, or all
-// namespaces for a ClusterCryptoProfile, with their sets; and the profiles of the names.
+// read reads the data of the comparison: the profiles of the names, and the namespace of a
+// CryptoProfile, or all namespaces for a ClusterCryptoProfile, with their sets.
 func (e *effects) read(ctx context.Context, w *comparison) error {
 	for _, name := range w.names {
 		if err := e.readProfiles(ctx, w, name); err != nil {

@@ -25,14 +25,14 @@ import (
 //
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 
-// guard refuses requests that would make a profile weaker in some namespace (see
-// package downgrade), unless the annotation cryptobroker.io/allow-weaker allows
-// exactly that change and the author of the request has the verb weaken on the object.
-// Every write of the annotation needs the same verb, because the change that it allows
-// may happen later, without a request to the guard.
+// guard refuses requests that would make a profile weaker in some namespace (see package
+// downgrade), unless the annotation cryptobroker.io/allow-weaker allows exactly that change and
+// the author of the request has the verb weaken on the object. Every write of the annotation
+// needs the same verb, because the allowed change may happen later, without a request to the
+// guard.
 //
-// The guard reads profiles from a cache, which may be outdated. The reconciler compares
-// again before it writes, and withholds what the guard missed.
+// The guard reads profiles from a cache, which may be outdated. The reconciler compares again
+// before it writes, and withholds changes that the guard has missed.
 type guard struct {
 	effects *effects
 	// review asks the API server.
@@ -47,13 +47,13 @@ func newGuard(reader client.Reader, options Options) *guard {
 	}
 }
 
-// guarded is an object that the guard looks at.
+// guarded is an object that the guard checks.
 type guarded[T client.Object] struct {
 	kind string
 	// make returns a new object to decode into.
 	make func() T
-	// spec returns the spec of a profile. selector returns the namespace selector,
-	// nil for a CryptoProfile.
+	// spec returns the spec of a profile. selector returns the namespace selector, or nil for a
+	// CryptoProfile.
 	spec     func(T) *v1alpha1.ProfileSpec
 	selector func(T) any
 }
@@ -94,7 +94,7 @@ func guardedBy[T client.Object](g *guard, decoder admission.Decoder, kind guarde
 				return admission.Errored(http.StatusBadRequest, err)
 			}
 		}
-		// An object that is being deleted does not count any more.
+		// An object that is being deleted has no effect any more.
 		if has[0] && !before.GetDeletionTimestamp().IsZero() || has[1] && !after.GetDeletionTimestamp().IsZero() {
 			return response
 		}
@@ -104,8 +104,7 @@ func guardedBy[T client.Object](g *guard, decoder admission.Decoder, kind guarde
 	})
 }
 
-// look decides about an object before and after a request. has reports which of the two
-// exist.
+// look decides about an object before and after a request. has tells which of the two exist.
 func look[T client.Object](ctx context.Context, g *guard, kind guarded[T], author authenticationv1.UserInfo, before, after T, has [2]bool) admission.Response {
 	changed := !has[0] || !has[1] ||
 		!equality.Semantic.DeepEqual(kind.spec(before), kind.spec(after)) || !equality.Semantic.DeepEqual(kind.selector(before), kind.selector(after))
@@ -148,7 +147,7 @@ func look[T client.Object](ctx context.Context, g *guard, kind guarded[T], autho
 	return response
 }
 
-// marked says in a response what the guard did with a change to a weaker profile.
+// marked adds the guard's decision on a change to a weaker profile to a response.
 func marked(response admission.Response, weaker string) admission.Response {
 	response.AuditAnnotations = map[string]string{auditWeaker: weaker}
 	return response
@@ -176,7 +175,8 @@ func objectOr(object client.Object, has bool) client.Object {
 	return object
 }
 
-// short returns a sentence if a profile is below the minimum strength, else nothing.
+// short returns a sentence if a profile is below the minimum strength, and otherwise an empty
+// text.
 func (g *guard) short(source downgrade.Source, spec *v1alpha1.ProfileSpec) string {
 	if g.effects.minimum == 0 {
 		return ""
@@ -198,8 +198,8 @@ func (g *guard) short(source downgrade.Source, spec *v1alpha1.ProfileSpec) strin
 	return fmt.Sprintf("spec.api: %s %s.", j.Short[0].Sentence(), strings.Join(parts, "; "))
 }
 
-// mayWeaken asks whether the author has the verb weaken on the object. It returns a
-// sentence about the missing right, or nothing.
+// mayWeaken asks the API server whether the author has the verb weaken on the object. It returns
+// a sentence about the missing right, or an empty text.
 func (g *guard) mayWeaken(ctx context.Context, author authenticationv1.UserInfo, source downgrade.Source) (string, error) {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: author.Username, UID: author.UID, Groups: author.Groups, Extra: map[string]authorizationv1.ExtraValue{},

@@ -14,32 +14,31 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/changetrace"
 )
 
-// Reviewer asks the API server whether somebody may do something.
+// Reviewer asks the API server whether a user has a right.
 type Reviewer func(context.Context, *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error)
 
-// Options say what profiles have to be.
+// Options are the settings of the handlers.
 type Options struct {
-	// OperatorNamespace is the operator's own, which never gets profiles. The key access
-	// service of the chart is there.
+	// OperatorNamespace is the operator's namespace, which never gets profiles. The key access
+	// service of the chart runs in it.
 	OperatorNamespace string
 
-	// KeyAccessModules checks modules of KeyAccessPolicies in Rego, nil where these are off.
+	// KeyAccessModules checks modules of KeyAccessPolicies in Rego. It is nil if Rego is off.
 	KeyAccessModules CheckModule
 
-	// MinimumStrength is the least strength in bits that a profile must have, 0
-	// for none.
+	// MinimumStrength is the minimum strength in bits of a profile, or 0.
 	MinimumStrength int
 
-	// Review asks who may make a profile weaker.
+	// Review asks the API server who may make a profile weaker.
 	Review Reviewer
 
 	// Live reads key providers from the API server.
 	Live client.Reader
 
-	// Audit gets a record of each change, nil for nowhere.
+	// Audit receives a record of each change. It may be nil.
 	Audit *audit.Log
 
-	// Traces gets the admission of each change of a profile, nil for no traces.
+	// Traces receives the admission of each change of a profile. It may be nil.
 	Traces *changetrace.Tracer
 }
 

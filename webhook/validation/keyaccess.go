@@ -22,14 +22,16 @@ import (
 // keyAccessValidator refuses policies and peers that a key access service would not accept.
 type keyAccessValidator[T client.Object] struct {
 	kind string
-	// namespace is the one of the key access service.
+	// namespace is the namespace of the key access service.
 	namespace string
 	spec      func(T) any
-	// validate returns what is wrong. The error says why an object could not be checked.
+	// validate returns the problems of an object. The error says why the object could not be
+	// checked.
 	validate func(context.Context, T) (field.ErrorList, error)
 }
 
-// CheckModule returns what is wrong with a module in Rego, a sentence for each problem. The error says why it was not checked.
+// CheckModule returns a sentence for each problem of a module in Rego. The error says why the
+// module was not checked.
 type CheckModule func(ctx context.Context, module string) (problems []string, err error)
 
 func newKeyAccessPolicyValidator(namespace string, modules CheckModule) *keyAccessValidator[*v1alpha1.KeyAccessPolicy] {
@@ -38,7 +40,8 @@ func newKeyAccessPolicyValidator(namespace string, modules CheckModule) *keyAcce
 		spec: func(p *v1alpha1.KeyAccessPolicy) any { return p.Spec },
 		validate: func(ctx context.Context, p *v1alpha1.KeyAccessPolicy) (field.ErrorList, error) {
 			if modules != nil && p.Spec.Rego != "" && p.Namespace != namespace {
-				// Modules that take long to compile are for those to judge who have the keys.
+				// Only the owner of the keys can decide about modules that take a long time to
+				// compile.
 				return field.ErrorList{field.Forbidden(field.NewPath("spec", "rego"), fmt.Sprintf("found a module in Rego outside of the namespace %q of the key access service", namespace))}, nil
 			}
 			return checkPolicy(ctx, p, modules)
@@ -46,7 +49,8 @@ func newKeyAccessPolicyValidator(namespace string, modules CheckModule) *keyAcce
 	}
 }
 
-// checkPolicy returns what is wrong with a policy. Its expressions are compiled here, and its module elsewhere.
+// checkPolicy returns the problems of a policy. Its expressions are compiled here, and its module
+// by another process.
 func checkPolicy(ctx context.Context, p *v1alpha1.KeyAccessPolicy, modules CheckModule) (field.ErrorList, error) {
 	if modules == nil {
 		_, problems := resources.Policy(p, nil)
@@ -71,7 +75,7 @@ func checkPolicy(ctx context.Context, p *v1alpha1.KeyAccessPolicy, modules Check
 	return problems, nil
 }
 
-// elsewhere is a rule of a module that was compiled elsewhere.
+// elsewhere is a rule of a module that another process has compiled.
 type elsewhere struct{}
 
 // Reads implements [accesspolicy.Condition].

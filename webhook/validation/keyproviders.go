@@ -21,14 +21,14 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
-// Whether a key provider exists is asked of the API server and not of a cache: it is asked
-// where a profile or a provider changes, and only the leader has a cache of providers.
+// Key providers are read from the API server and not from a cache, because they are only needed
+// when a profile or a provider changes, and only the leader has a cache of providers.
 //
 // +kubebuilder:rbac:groups=cryptobroker.io,resources=keyproviders;clusterkeyproviders,verbs=get;list
 
-// keyProviderValidator refuses key providers that nothing could open. It admits with a warning
-// a valid one that does not count, and a change after which keys come from elsewhere, which it
-// also logs with its author: such a change is neither weaker nor stronger, so the guard does
+// keyProviderValidator refuses key providers that cannot be opened. It admits with a warning a
+// valid provider that has no effect, and a change of the source of keys. It also logs such a
+// change with its author, because the change is neither weaker nor stronger, so the guard does
 // not compare it.
 type keyProviderValidator[T client.Object] struct {
 	kind      string
@@ -105,7 +105,7 @@ func (v *keyProviderValidator[T]) ValidateDelete(context.Context, T) (admission.
 	return nil, nil
 }
 
-// sourceFields are the fields of a spec that say where keys come from.
+// sourceFields are the fields of a spec that determine the source of keys.
 var sourceFields = []string{"type", "endpoints", "openbao", "awsKMS", "pkcs11"}
 
 // changedFields returns the names of the fields of a spec that differ.

@@ -9,13 +9,13 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
-// maxWarning is the size in bytes up to which the API server returns a warning whole.
+// maxWarning is the size in bytes of the longest warning that the API server returns uncut.
 const maxWarning = 256
 
-// lost warns of what a change of a profile takes away from calls, while pods have brokers that
-// serve it. It compares the two profiles and asks nobody: who has made such calls, only the
-// brokers know, and kubectl crypto-broker what-if asks them. where is the namespace of a
-// CryptoProfile, empty for a ClusterCryptoProfile.
+// lost warns of a change that removes something from a profile while pods have brokers that serve
+// it. It compares only the two profiles. The command kubectl crypto-broker what-if asks brokers
+// who has made such calls. where is the namespace of a CryptoProfile, or empty for a
+// ClusterCryptoProfile.
 func lost(where, object string, before, after *v1alpha1.ProfileSpec, status *v1alpha1.ProfileStatus) []string {
 	pods := podsServed(status)
 	if pods == 0 {
@@ -37,8 +37,8 @@ func lost(where, object string, before, after *v1alpha1.ProfileSpec, status *v1a
 	return []string{begin + fitting(phrases, maxWarning-len(begin)-len(end)) + end}
 }
 
-// fitting joins the first phrases, at least one, that have room in this many bytes, and says
-// how many more there are.
+// fitting joins the first phrases, at least one, that fit into this many bytes, and adds the
+// number of the others.
 func fitting(phrases []string, room int) string {
 	text := phrases[0]
 	for i, phrase := range phrases[1:] {

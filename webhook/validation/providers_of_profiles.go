@@ -22,17 +22,17 @@ import (
 // up to two reads.
 const maxProviders = 8
 
-// keyProviders finds the key provider that a name means in a namespace: the ClusterKeyProvider
-// of the name if it selects the namespace, and else the KeyProvider.
+// keyProviders finds the key provider with a name in a namespace: the ClusterKeyProvider if it
+// selects the namespace, or else the KeyProvider.
 type keyProviders struct {
 	// live reads from the API server. namespaces reads namespaces, from a cache.
 	live, namespaces client.Reader
-	// operatorNamespace never gets profiles, besides the namespaces of Kubernetes.
+	// operatorNamespace never gets profiles, as the namespaces of Kubernetes.
 	operatorNamespace string
 }
 
 // ofNamespaced returns a sentence for each provider of a profile's keys that does not exist or
-// is not for the profile.
+// does not allow the profile.
 func (k *keyProviders) ofNamespaced(ctx context.Context, p *v1alpha1.CryptoProfile) []string {
 	return k.each(ctx, &p.Spec, func(name string) (string, error) {
 		cluster, err := k.selecting(ctx, name, p.Namespace)
@@ -53,8 +53,8 @@ func (k *keyProviders) ofNamespaced(ctx context.Context, p *v1alpha1.CryptoProfi
 	})
 }
 
-// ofCluster is ofNamespaced for a cluster profile. It does not look into the namespaces, of
-// which there may be thousands.
+// ofCluster is ofNamespaced for a cluster profile. It does not check the namespaces, because
+// there may be thousands.
 func (k *keyProviders) ofCluster(ctx context.Context, p *v1alpha1.ClusterCryptoProfile) []string {
 	return k.each(ctx, &p.Spec.ProfileSpec, func(name string) (string, error) {
 		var cluster v1alpha1.ClusterKeyProvider
@@ -84,7 +84,7 @@ func (k *keyProviders) each(ctx context.Context, spec *v1alpha1.ProfileSpec, pro
 	return warnings
 }
 
-// notFor returns a sentence if a provider is not for a profile.
+// notFor returns a sentence if a provider does not allow a profile, and otherwise an empty text.
 func notFor(provider string, spec *v1alpha1.KeyProviderSpec, objectName string, p *v1alpha1.ProfileSpec) string {
 	name := render.Name(objectName, p)
 	if render.MayUse(spec, name) {
@@ -93,7 +93,7 @@ func notFor(provider string, spec *v1alpha1.KeyProviderSpec, objectName string, 
 	return fmt.Sprintf("keys of %s cannot be used: its allowedProfiles do not have %q", provider, name)
 }
 
-// overNamespaced returns a sentence if a KeyProvider does not count.
+// overNamespaced returns a sentence if a ClusterKeyProvider hides a KeyProvider.
 func (k *keyProviders) overNamespaced(ctx context.Context, p *v1alpha1.KeyProvider) ([]string, error) {
 	if contract.IsExcluded(p.Namespace, k.operatorNamespace) {
 		return []string{fmt.Sprintf("the key provider is valid and will not be used: the namespace %q never gets profiles", p.Namespace)}, nil
@@ -105,8 +105,7 @@ func (k *keyProviders) overNamespaced(ctx context.Context, p *v1alpha1.KeyProvid
 	return []string{fmt.Sprintf("the key provider is valid and will not be used: the name belongs to ClusterKeyProvider %q, which selects the namespace", p.Name)}, nil
 }
 
-// underCluster returns a sentence for each KeyProvider that does not count because of a
-// ClusterKeyProvider.
+// underCluster returns a sentence for each KeyProvider that a ClusterKeyProvider hides.
 func (k *keyProviders) underCluster(ctx context.Context, p *v1alpha1.ClusterKeyProvider) ([]string, error) {
 	var same v1alpha1.KeyProviderList
 	if err := k.live.List(ctx, &same, client.MatchingFields{"metadata.name": p.Name}); err != nil {
@@ -149,7 +148,7 @@ func (k *keyProviders) selects(ctx context.Context, p *v1alpha1.ClusterKeyProvid
 	return !contract.IsExcluded(name, k.operatorNamespace) && render.NamespaceSelector(p.Spec.NamespaceSelector).Matches(labels.Set(namespace.Labels)), nil
 }
 
-// get reads an object. It reports false if there is none, or no definition of its kind.
+// get reads an object. It reports false if there is no object, or no definition of its kind.
 func (k *keyProviders) get(ctx context.Context, key client.ObjectKey, object client.Object) (bool, error) {
 	err := k.live.Get(ctx, key, object)
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {

@@ -39,7 +39,7 @@ func traced(traces *changetrace.Tracer, next admission.Handler) admission.Handle
 	})
 }
 
-// changeOf returns the change of a spec that a request asks for, and false if it asks for none.
+// changeOf returns the change of a spec by a request, and false if there is none.
 func changeOf(request *admission.Request) (changetrace.Change, bool) {
 	var before, after metav1.PartialObjectMetadata
 	deleted := request.Operation == admissionv1.Delete

@@ -18,26 +18,25 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
-// profileValidator refuses profiles that a broker would not serve. It asks the broker's
-// own compiler, and lists all problems in one message with the path of each field. It
-// admits with a warning a valid profile whose name belongs to another object: somebody
-// may delete the other object next, and the condition Accepted says the same as long as
-// it is true.
+// profileValidator refuses profiles that a broker would not serve. It asks the broker's own
+// compiler, and lists all problems in one message with the path of each field. It admits a valid
+// profile whose name belongs to another object with a warning, because the other object may be
+// deleted later. Until then, the condition Accepted says the same.
 //
-// It does not validate objects that are being deleted or whose spec does not change:
-// whoever removes a finalizer or sets a label need not repair what an older operator
-// admitted. It admits a deletion, with a warning where pods use the profile.
+// It does not validate objects that are being deleted or whose spec does not change: a user who
+// removes a finalizer or sets a label need not repair an object that an older operator admitted.
+// It admits a deletion, with a warning where pods use the profile.
 type profileValidator[T client.Object] struct {
 	kind string
-	// spec returns the spec; an update with an equal spec is not validated.
+	// spec returns the spec. An update with an equal spec is not validated.
 	spec func(T) any
 	// validate returns all problems of the object itself.
 	validate func(T) field.ErrorList
-	// useless returns a sentence for each thing in a valid object that can never
+	// useless returns a sentence for each value in a valid object with which calls can never
 	// succeed.
 	useless func(T) []string
-	// conflicts returns a sentence for each way in which the object or another
-	// will not count. before is nil for a new object.
+	// conflicts returns a sentence for each reason why the object or another object will have no
+	// effect. before is nil for a new object.
 	conflicts func(ctx context.Context, before, after T) ([]string, error)
 	// keys returns a sentence for each provider of the profile's keys that it cannot
 	// use.
@@ -115,7 +114,7 @@ func (v *profileValidator[T]) judge(ctx context.Context, before, object T) (admi
 // maxFields is the maximum number of fields of a profile that one refusal names.
 const maxFields = 10
 
-// firstProblems returns the first problems, and how many more there are.
+// firstProblems returns the first problems, and a sentence with the number of the others.
 func firstProblems(found field.ErrorList) field.ErrorList {
 	more := len(found) - maxFields
 	if more <= 0 {

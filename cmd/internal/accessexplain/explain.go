@@ -19,7 +19,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/policy"
 )
 
-// Help says what the command does, below the name of the program.
+// Help is the help text below the name of the program.
 const Help = `Shows what policies (KeyAccessPolicy) decide about a request for a data key: the
 rules that decide, with file, line and column, the names of what the evaluated rules
 may read, and rules that could not be evaluated. It asks no service. The rules under
@@ -31,13 +31,13 @@ docs/key-access.md. - stands for standard input. now is the present if it is mis
 The exit code is 0 if access is permitted, 3 if it is denied, 1 if a policy is wrong,
 and 2 if the request or the command line is wrong.`
 
-// RequestUsage is what the flag --request says of itself.
+// RequestUsage is the help text of the flag --request.
 const RequestUsage = "`file` with the request in JSON, or -; required"
 
 // ExitDenied is the exit code if policies deny access.
 const ExitDenied = 3
 
-// ErrDenied means that policies do not permit access to a data key. The output has said so.
+// ErrDenied means that policies do not permit access to a data key. The output already says so.
 var ErrDenied = errors.New("access is denied")
 
 // Forms of the output.
@@ -58,7 +58,7 @@ type Options struct {
 	Modules accesspolicy.CompileModule
 }
 
-// Run writes what the policies decide. The error is [ErrDenied] if they deny.
+// Run writes the decision of the policies. The error is [ErrDenied] if they deny.
 func Run(o Options, stdin io.Reader, stdout io.Writer) error {
 	asked, err := readRequest(o.Request, stdin)
 	if err != nil {
@@ -86,7 +86,7 @@ func Run(o Options, stdin io.Reader, stdout io.Writer) error {
 	return nil
 }
 
-// request is what policies are tried with.
+// request is the request that policies decide about.
 type request struct {
 	Object struct {
 		Attributes []string `json:"attributes"`
@@ -145,7 +145,7 @@ func readRequest(name string, stdin io.Reader) (*request, error) {
 	return asked, nil
 }
 
-// decide returns what policies say of the request.
+// decide returns the decision of the policies on the request.
 func (a *request) decide(set *accesspolicy.Set) accesspolicy.Decision {
 	who := keycaller.Caller{Issuer: a.Caller.Issuer, Subject: a.Caller.Subject, ClientID: a.Caller.ClientID, Claims: a.Caller.Claims}
 	if a.Caller.Bound {

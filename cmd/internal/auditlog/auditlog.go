@@ -33,16 +33,16 @@ type Settings struct {
 	Files    uint32
 	// Sync is SyncEach or SyncSecond.
 	Sync string
-	// Collector gets the records instead of a file and standard error.
+	// Collector receives the records instead of a file or standard error.
 	Collector Collector
 	// Key is the path of the private key that signs, empty for a new key.
 	Key string
 }
 
-// Check returns what does not fit together, as one sentence.
+// Check returns settings that contradict each other, in one sentence.
 func (s *Settings) Check() error { return s.Collector.check(s.File) }
 
-// Open starts the log. Its lines have those attributes that have a value. end ends the log.
+// Open starts the log. Its lines have all attributes that are not empty. end ends the log.
 func Open(s Settings, stderr io.Writer, attributes [][2]string, logger *slog.Logger) (log *audit.Log, end func() error, err error) {
 	signer, err := s.signer()
 	if err != nil {
@@ -92,7 +92,8 @@ func resourceOf(attributes [][2]string) [][2]string {
 // broker, as in the spans of brokers.
 const serviceName, brokerName = "service.name", "crypto-broker-server"
 
-// largestRSA is the size in bits up to which an RSA key is read, which is refused then.
+// largestRSA is the largest size in bits of an RSA key that is read. RSA keys are read only to
+// refuse them with a clear error.
 const largestRSA = 4096
 
 // signer returns the key that signs checkpoints.

@@ -11,19 +11,20 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/tlsprovider"
 )
 
-// Collector is an OpenTelemetry Collector that gets the records.
+// Collector is an OpenTelemetry Collector that receives the records.
 type Collector struct {
 	// Endpoint is the URL of the collector, which otlp.ParseEndpoint accepts, empty for none.
 	Endpoint string
-	// Certificate is the path of a file with the certificate authorities of the collector in PEM,
-	// and Authorities has them itself. Without both, the authorities of the system are trusted.
+	// Certificate is the path of a file with the certificate authorities of the collector in PEM.
+	// Authorities has their PEM text instead. Without both, the authorities of the system are
+	// trusted.
 	Certificate, Authorities string
 	// ClientCertificate and ClientKey are the paths of the files with the program's certificate
 	// and its key in PEM, empty for none.
 	ClientCertificate, ClientKey string
 }
 
-// check returns what does not fit together.
+// check returns settings that contradict each other.
 func (c *Collector) check(file string) error {
 	certificates := c.Certificate != "" || c.Authorities != "" || c.ClientCertificate != "" || c.ClientKey != ""
 	if c.Endpoint == "" {

@@ -25,7 +25,7 @@ type Level struct {
 	initial slog.Level
 	logger  *slog.Logger
 	file    string
-	// problem is what was last wrong with the file, empty for nothing.
+	// problem is the last problem of the file, or empty.
 	problem string
 }
 
@@ -37,7 +37,7 @@ func NewLevel(name string) *Level {
 	return l
 }
 
-// How the file of a level is followed.
+// The settings for following the file of a level.
 const (
 	maxLevelFile = 64 // bytes
 	lookInterval = 30 * time.Second
@@ -45,8 +45,8 @@ const (
 	lookQuiet    = 20 * time.Millisecond
 )
 
-// Follow sets the level to the one that a file has, now and whenever the file changes, until ctx
-// ends. While the file is missing or empty, the level is the one from NewLevel; a file with anything else
+// Follow sets the level to the level in a file, now and after each change of the file, until ctx
+// ends. While the file is missing or empty, the level is the level of NewLevel. Any other content
 // changes nothing. Each change and each problem is a line of the log. The path is absolute.
 func (l *Level) Follow(ctx context.Context, file string, logger *slog.Logger) {
 	l.file, l.logger = file, logger
@@ -80,7 +80,7 @@ func (l *Level) look() bool {
 	return true
 }
 
-// change sets the level. The line about it is written by the more talkative one of the two levels.
+// change sets the level. It logs the change while the more verbose of both levels is in force.
 func (l *Level) change(next slog.Level) {
 	before := l.Level()
 	if next == before {

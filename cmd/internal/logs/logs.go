@@ -13,13 +13,13 @@ const (
 	Text = "text"
 )
 
-// Options say what a log is like. All fields are required.
+// Options are the settings of a log. All fields are required.
 type Options struct {
-	// To gets the lines, each by one call of Write.
+	// To receives the lines, each by one call of Write.
 	To io.Writer
 	// Format is JSON or Text.
 	Format string
-	// Level is the least severe level that is written. It is asked for each line.
+	// Level is the lowest level that is written. It is read for each line.
 	Level slog.Leveler
 	// Component and Version name the program and its version.
 	Component, Version string
@@ -38,7 +38,7 @@ func New(o Options) (handler slog.Handler, end func()) {
 	return &limited{next: lines, repeats: r}, r.report
 }
 
-// schema gives the parts that all lines have the same form, whichever library writes the line.
+// schema gives the common parts of lines the same form, whichever library writes the line.
 func schema(groups []string, a slog.Attr) slog.Attr {
 	if len(groups) > 0 {
 		return a

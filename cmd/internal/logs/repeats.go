@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// The limits on repeats. They hold from the first line that is written until a window later,
-// when the next window begins.
+// The limits on repeats. A window begins with the first line that is written after the end of the
+// window before.
 const (
 	window = time.Minute
 	// maxSameLine is the maximum number of lines of one level, message and attributes that are
@@ -22,19 +22,20 @@ const (
 	// whatever their attributes are.
 	maxSameMessage = 600
 	// maxMessages is the maximum number of messages that are counted separately. Libraries write
-	// messages that contain what a client sends. Further ones of a level count as one message.
+	// messages that contain what a client sends. Further messages of a level count as one
+	// message.
 	maxMessages = 256
 	// maxMessage is the maximum number of bytes of a message that are kept until the window ends.
 	maxMessage = 256
-	// maxLines is the maximum number of lines that are counted separately. For further ones,
-	// maxSameMessage alone holds.
+	// maxLines is the maximum number of lines that are counted separately. Only maxSameMessage
+	// limits further lines.
 	maxLines = 2048
 )
 
 // leftOut is the message of the line that says how many lines were left out.
 const leftOut = "left lines out of the log because they repeat"
 
-// otherMessages is what the lines of further messages count as.
+// otherMessages stands for all further messages of a level.
 const otherMessages = "other messages"
 
 // ignoredKey is an attribute that differs in each line of controller-runtime about the same object.
@@ -81,18 +82,18 @@ func (l *limited) WithGroup(name string) slog.Handler {
 	return &limited{l.next.WithGroup(name), l.repeats, sum.Sum64()}
 }
 
-// message is what is limited by maxSameMessage.
+// message identifies lines that maxSameMessage limits together.
 type message struct {
 	level slog.Level
 	text  string
 }
 
-// tally says what happened to the lines of one message.
+// tally counts the written and the omitted lines of one message.
 type tally struct{ written, omitted int }
 
 // repeats counts the lines of the current window.
 type repeats struct {
-	// to gets the lines about what was left out.
+	// to receives the lines about omitted lines.
 	to   slog.Handler
 	seed maphash.Seed
 
@@ -100,7 +101,7 @@ type repeats struct {
 	ends     time.Time // of the window
 	messages map[message]*tally
 	lines    map[uint64]int
-	// reporting is set while a timer will report what was left out.
+	// reporting reports whether a timer is set that will report omitted lines.
 	reporting bool
 }
 
@@ -154,7 +155,8 @@ func (r *repeats) tally(m message) *tally {
 	return t
 }
 
-// begin begins a window, and returns what the one before has left out. The caller holds the mutex.
+// begin begins a window, and returns the tallies of the window before with omitted lines. The
+// caller holds the mutex.
 func (r *repeats) begin(now time.Time) map[message]int {
 	omitted := map[message]int{}
 	for m, t := range r.messages {
@@ -168,7 +170,7 @@ func (r *repeats) begin(now time.Time) map[message]int {
 	return omitted
 }
 
-// due ends the window if that is over, and writes what it has left out.
+// due ends the window if its time is over, and reports its omitted lines.
 func (r *repeats) due() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -177,7 +179,7 @@ func (r *repeats) due() {
 	}
 }
 
-// report ends the window, and writes what it has left out.
+// report ends the window, and reports its omitted lines.
 func (r *repeats) report() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -193,7 +195,7 @@ func (r *repeats) write(omitted map[message]int) {
 	}
 }
 
-// shorten returns the beginning of a message that is long, in memory of its own.
+// shorten returns a copy of the beginning of a long message.
 func shorten(text string) string {
 	if len(text) <= maxMessage {
 		return text
@@ -223,7 +225,7 @@ func hashAttribute(sum *maphash.Hash, a slog.Attr) {
 	hashText(sum, a.Value.Resolve().String())
 }
 
-// hashText also hashes the length, so that two texts differ from one.
+// hashText also hashes the length, so two texts never hash like their concatenation.
 func hashText(sum *maphash.Hash, text string) {
 	maphash.WriteComparable(sum, len(text))
 	sum.WriteString(text)

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package program is shared by all programs of this project. It has exit codes, errors
-// of the command line, flags, the version, and how a signal ends a program. All programs
-// parse flags with github.com/spf13/pflag. Programs with several commands also use
-// package subcommands.
+// Package program has code that all programs of this project share: exit codes, errors of the
+// command line, flags, the version, and the handling of signals. All programs parse flags with
+// github.com/spf13/pflag. Programs with several commands also use package subcommands.
 package program
 
 import (
@@ -18,7 +17,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Exit codes. A program may have further ones, which its --help names.
+// Exit codes. A program may have further exit codes, which its --help names.
 const (
 	ExitOK     = 0
 	ExitFailed = 1

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package subcommands makes programs with several commands behave alike: a wrong
-// command line gives one sentence and exit code 2, for every command. The broker and
-// the operator do not use it.
+// Package subcommands makes programs with several commands behave alike. Every command answers a
+// wrong command line with one sentence and exit code 2. The broker and the operator do not use
+// it.
 package subcommands
 
 import (
@@ -16,10 +16,9 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
-// Run runs a program without its process, and returns the exit code. It prints one
-// sentence about an error to stderr. outcome returns the exit code and the sentence for
-// an error that is not about the command line; the sentence is empty if the output has
-// said what is wrong.
+// Run runs a program and returns the exit code. It prints one sentence about an error to stderr.
+// outcome returns the exit code and the sentence for an error that is not about the command line.
+// The sentence is empty if the output already says what is wrong.
 func Run(ctx context.Context, root *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer, outcome func(error) (exit int, sentence string)) int {
 	root.SetArgs(args)
 	root.SetIn(stdin)

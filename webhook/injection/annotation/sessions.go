@@ -12,7 +12,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
-// twoPorts are two numbers as the session gateway has them.
+// twoPorts matches the two ports of a session gateway.
 var twoPorts = regexp.MustCompile("^[1-9][0-9]{0,4}:[1-9][0-9]{0,4}$")
 
 // SessionPorts are the port of the session gateway and the port of the application. The broker
@@ -38,8 +38,8 @@ func PortsOf(text string) (listen, app int32, ok bool) {
 	return int32(from), int32(to), err1 == nil && err2 == nil
 }
 
-// ProfileName is the name of one profile. It has none of the characters that names in
-// lists can't have.
+// ProfileName is the name of one profile. It has no character that is not allowed in lists of
+// names.
 var ProfileName = Values{
 	Expected: fmt.Sprintf("the name of a profile, of at most %d bytes in printable characters, without a comma, a semicolon or a dollar sign", profile.MaxNameLength),
 	Fits: func(text string) bool {
@@ -51,7 +51,8 @@ var ProfileName = Values{
 // maxPlainPaths is the size in bytes of the longest list of paths.
 const maxPlainPaths = 2048
 
-// plainPaths are paths in normal form, and ownPaths the ones that the session gateway serves itself.
+// plainPaths are paths in normal form, and ownPaths are the paths that the session gateway serves
+// itself.
 var (
 	plainPaths = regexp.MustCompile("^(/[.]?[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+(,(/[.]?[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+)*$")
 	ownPaths   = regexp.MustCompile("(^|,)(" + contract.SessionInitPath + "|" + contract.SessionHealthPath + ")(,|$)")

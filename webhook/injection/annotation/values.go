@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package annotation has the values that annotations of pods may have. Each set of values
-// has a condition in Go, for the webhook, the same condition in CEL, for the policies in
-// the API server, and the words by which a refusal describes it.
+// Package annotation has the values that annotations of pods may have. Each set of values has a
+// condition in Go for the webhook, the same condition in CEL for the policies in the API server,
+// and a description for refusals.
 package annotation
 
 import (
@@ -34,9 +34,8 @@ const (
 	maxSocketDir = maxSocketPath - len("/"+contract.SocketFile)
 )
 
-// MinMemory is the least memory that a broker may be limited to, and that a pod may
-// request for it. An idle broker takes half of that; the rest is for requests, of
-// which the largest takes 4 MiB.
+// MinMemory is the smallest memory limit of a broker, and the smallest request. An idle broker
+// takes half of it. The rest is for requests, of which the largest takes 4 MiB.
 const MinMemory = "32Mi"
 
 var minMemory = resource.MustParse(MinMemory)
@@ -53,7 +52,7 @@ type Values struct {
 	CEL string
 }
 
-// Any is every text: what the annotation may have depends on more than its value.
+// Any allows every text, for annotations whose allowed values depend on the pod.
 var Any = Values{
 	Fits: func(string) bool { return true },
 	CEL:  "true",
@@ -69,8 +68,8 @@ func OneOf(allowed ...string) Values {
 	}
 }
 
-// listOf are lists of at most [MaxItems] items, separated by commas. what names the
-// items in the plural, and rule ends the sentence with what else an item needs.
+// listOf are lists of at most [MaxItems] items, separated by commas. what names the items in the
+// plural, and rule is the end of the sentence with further requirements on an item.
 func listOf(what, rule string, item Values) Values {
 	return Values{
 		Expected: fmt.Sprintf("%s separated by commas, at most %d and each of them once%s", what, MaxItems, rule),
@@ -91,7 +90,7 @@ func listOf(what, rule string, item Values) Values {
 	}
 }
 
-// Items splits a list. Spaces around items do not count.
+// Items splits a list, and removes spaces around items.
 func Items(text string) []string {
 	list := strings.Split(text, ",")
 	for i := range list {
@@ -107,9 +106,9 @@ func printable(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// ProfileNames are lists of names of profiles. A name with a comma or a semicolon
-// can't be listed, because they separate what is in lists, nor one with a dollar sign,
-// which means something in a container's arguments.
+// ProfileNames are lists of names of profiles. A name with a comma or a semicolon cannot be
+// listed, because both are separators. A name with a dollar sign cannot be listed, because it
+// refers to a variable in a container's arguments.
 var ProfileNames = listOf("names of profiles",
 	fmt.Sprintf(", of at most %d bytes in printable characters, without a semicolon or a dollar sign", profile.MaxNameLength),
 	Values{
@@ -119,7 +118,8 @@ var ProfileNames = listOf("names of profiles",
 		CEL: fmt.Sprintf("size(bytes(value)) <= %d && value.matches(r'^%s+$') && !value.matches('[;$]')", profile.MaxNameLength, celPrintable),
 	})
 
-// ContainerNames are lists of any names: whether the pod has such containers is another question.
+// ContainerNames are lists of any names. Whether the pod has such containers is checked
+// elsewhere.
 var ContainerNames = listOf("names of containers", "", Values{
 	Fits: func(text string) bool { return text != "" },
 	CEL:  "value != ''",
@@ -135,8 +135,7 @@ var SecretName = Values{
 // SecretNames are lists of names of Secrets.
 var SecretNames = listOf("names of Secrets in the pod's namespace", ", of lower-case letters, digits, hyphens and dots", SecretName)
 
-// notBelow are directories that a container gets from the system and that no
-// socket can be mounted into.
+// notBelow are directories that the system provides and into which no socket can be mounted.
 var notBelow = []string{"/proc", "/sys", "/dev"}
 
 // SocketDirs are the directories that containers may find their socket in.
@@ -172,17 +171,17 @@ var MemoryAmounts = Values{
 	CEL: celAmount(1, minMemory.Value()),
 }
 
-// celAmount is an expression about quantities that are a whole number of parts, and at
-// least so many. CEL has quantities as doubles: a number that is not whole is further
-// from one than a double is wrong by.
+// celAmount is an expression about quantities that are a whole number of parts, and at least so
+// many. CEL converts quantities to doubles. The error of a double is smaller than the distance of
+// a fraction to the next whole number.
 func celAmount(parts, least int64) string {
 	return fmt.Sprintf("isQuantity(value) && [quantity(value).asApproximateFloat() * %d.0 + 1e-7].all(n,\nn >= %d.0 && (n >= 1e15 || n - double(int(n)) < 2e-7))", parts, least)
 }
 
-// ratio is a number from 0 to 1 as Go and CEL read it alike.
+// ratio matches a number from 0 to 1 that Go and CEL parse alike.
 var ratio = regexp.MustCompile("^(0|1|0[.][0-9]{1,9})$")
 
-// Ratio is a part of a whole.
+// Ratio is a number from 0 to 1.
 var Ratio = Values{
 	Expected: "a number from 0 to 1 such as 0.01, with at most 9 digits behind the point",
 	Fits:     ratio.MatchString,

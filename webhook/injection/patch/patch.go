@@ -18,21 +18,21 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
-// Between returns the JSON patch (RFC 6902) from a pod before injection to the pod after
-// it. It knows no other changes than the injection makes.
+// Between returns the JSON patch (RFC 6902) from a pod before injection to the pod after it. It
+// handles only the changes that the injection makes.
 //
-// It does not compare two JSON documents, because a newer API server may know fields
-// that this program does not know. Such fields are in the document that the patch is
-// applied to, and in neither of the two pods here. A comparison of documents would
-// remove them, and behind an inserted container it would move them to another one.
+// It does not compare two JSON documents, because a newer API server may know fields that this
+// program does not know. The patched document has such fields, but neither of the two pods here
+// has them. A comparison of documents would remove them, or move them to another container after
+// an inserted one.
 func Between(before, after *corev1.Pod) []jsonpatch.Operation {
 	var p operations
 	p.annotations(before.Annotations, after.Annotations)
 	p.securityContext(before.Spec.SecurityContext, after.Spec.SecurityContext)
 	elements(&p, "/spec/volumes", before.Spec.Volumes, after.Spec.Volumes, nameOfVolume)
 	insert(&p, "/spec/imagePullSecrets", len(before.Spec.ImagePullSecrets), "-", after.Spec.ImagePullSecrets[len(before.Spec.ImagePullSecrets):])
-	// Mounts go before the broker's container, which changes the numbers of
-	// the init containers behind it.
+	// Patch mounts before the broker's container is inserted, because that changes the numbers of
+	// the init containers after it.
 	added := len(after.Spec.InitContainers) - len(before.Spec.InitContainers)
 	for i, container := range before.Spec.InitContainers {
 		p.container(fmt.Sprintf("/spec/initContainers/%d", i), container, after.Spec.InitContainers[i+added])
@@ -61,8 +61,8 @@ func (p *operations) remove(path string) {
 	*p = append(*p, jsonpatch.NewOperation("remove", path, nil))
 }
 
-// insert adds items to the list at path, which has length items so far: at
-// position, or as a new list if it has none and so may not exist.
+// insert adds items to the list at path, at position. length is the current number of items. If
+// it is 0, the list may not exist, and insert adds a new list.
 func insert[T any](p *operations, path string, length int, position string, items []T) {
 	switch {
 	case len(items) == 0:
@@ -111,8 +111,8 @@ func (p *operations) securityContext(before, after *corev1.PodSecurityContext) {
 // of them, the API server takes time that grows with the length of the list.
 const maxRemoved = 16
 
-// elements writes the changes of a list: elements that are replaced in their places,
-// removed, or added at the end. Two elements with the same name are the same element.
+// elements writes the changes of a list: elements that are replaced in place, removed, or added
+// at the end. Two elements with the same name are the same element.
 func elements[T any](p *operations, path string, before, after []T, name func(T) string) {
 	var changes operations
 	kept, removed := 0, 0
@@ -139,7 +139,7 @@ func nameOfVolume(volume corev1.Volume) string     { return volume.Name }
 func nameOfMount(mount corev1.VolumeMount) string  { return mount.Name }
 func nameOfVariable(variable corev1.EnvVar) string { return variable.Name }
 
-// container writes the changes of a container that was there before injection: mounts and
+// container writes the changes of a container that existed before injection: mounts and
 // variables, and all fields if it is a broker.
 func (p *operations) container(place string, before, after corev1.Container) {
 	elements(p, place+"/env", before.Env, after.Env, nameOfVariable)

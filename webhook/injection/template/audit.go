@@ -8,7 +8,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
-// Audit says where injected brokers send their audit records.
+// Audit has the settings of injected brokers for audit records.
 type Audit struct {
 	// Endpoint is the URL of an OpenTelemetry collector for OTLP over gRPC, which begins with
 	// http:// or, with CABundle, with https://. Records are lines of standard error if it is
@@ -19,8 +19,8 @@ type Audit struct {
 	CABundle string
 }
 
-// Check calls report for each field with which a broker would not start: its name, what
-// was found and what was expected.
+// Check calls report for each field with which a broker would not start, with the name, the found
+// value and the expected values.
 func (a Audit) Check(report func(field, found, expected string)) {
 	switch {
 	case a.Endpoint != "":

@@ -20,12 +20,13 @@ func checkCollector(endpoint, caBundle string, grpc bool, report func(field, fou
 	}
 }
 
-// expectedEndpoint returns what was expected of the endpoint, empty if it can be used.
+// expectedEndpoint returns the expected form of the endpoint. It is empty if the endpoint can be
+// used.
 func expectedEndpoint(endpoint string, grpc bool) string {
 	const example = "a URL such as http://collector.observability:4317, without user, query, fragment and $"
 	u, err := url.Parse(endpoint)
 	switch {
-	// A dollar sign means something in a container's environment.
+	// A dollar sign would refer to a variable in a container's environment.
 	case err != nil || u.User != nil || u.RawQuery != "" || u.Fragment != "" || strings.Contains(endpoint, "$"):
 		return example
 	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || !isPortOrNone(u.Port()) || strings.HasSuffix(u.Host, ":"):
@@ -40,9 +41,9 @@ func expectedEndpoint(endpoint string, grpc bool) string {
 // pod has the bundle in its environment.
 const maxAuthorities = 16 << 10
 
-// authoritiesOf returns the certificates of a bundle in PEM without comments, which a
-// container's environment could misread. If the bundle can't be used, it returns what was
-// found, without content, and what was expected.
+// authoritiesOf returns the certificates of a bundle in PEM without comments, because a
+// container's environment could interpret comments. If the bundle cannot be used, it returns what
+// was found, without quoting it, and what was expected.
 func authoritiesOf(endpoint, caBundle string) (text, found, expected string) {
 	secured := strings.HasPrefix(endpoint, "https://")
 	switch {

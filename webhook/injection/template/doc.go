@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package template describes what all brokers that an operator injects have in common: image,
-// resources, ports, and where they send traces and audit records. The values come from the
+// Package template describes the common settings of all brokers that an operator injects: image,
+// resources, ports, and the collectors of traces and audit records. The values come from the
 // operator's flags. [Template.Validate] names every value with which a broker would not start.
-// The package knows nothing of pods; package injection puts the broker of a template into them.
+// The package does not know pods. Package injection puts the broker of a template into pods.
 package template

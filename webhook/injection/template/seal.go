@@ -11,18 +11,18 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 )
 
-// Seal is what the arguments of a broker say about the signed sets of its namespace. The zero
-// value is for brokers that need no signature.
+// Seal has the arguments of a broker about the signed sets of its namespace. The zero value is
+// for brokers that need no signature.
 type Seal struct {
 	// Keys are the public keys whose signatures the broker accepts.
 	Keys []ed25519.PublicKey
 	// Audience is the audience that sets must be signed for.
 	Audience string
-	// Lowest is the lowest revision that the broker accepts: the revision of the
-	// namespace's set at admission, 0 if there is none.
+	// Lowest is the lowest revision that the broker accepts: the revision of the namespace's set
+	// at admission, or 0.
 	Lowest int64
-	// Signature is the signature file of the profiles at admission; nil if the
-	// broker would refuse them.
+	// Signature is the signature file of the profiles at admission. It is nil if the broker would
+	// refuse them.
 	Signature []byte
 }
 
@@ -54,8 +54,8 @@ func (s Seal) PodArguments() []string {
 	return arguments
 }
 
-// Snapshot returns the profiles that a pod may carry as its snapshot: nil if the
-// broker would refuse them.
+// Snapshot returns the profiles for the snapshot of a pod. It returns nil if the broker would
+// refuse them.
 func (s Seal) Snapshot(profiles []byte) []byte {
 	if len(s.Keys) > 0 && s.Signature == nil {
 		return nil

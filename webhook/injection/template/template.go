@@ -13,62 +13,61 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
-// Template is what all brokers that an operator injects have in common.
+// Template has the common settings of all brokers that an operator injects.
 type Template struct {
 	// Image is the broker's image. Its entrypoint is the broker.
 	Image string
 
-	// AllowedImages are further images that a pod may choose by annotation, each
-	// with its tag or digest. An image is allowed only if it is in here letter by
-	// letter.
+	// AllowedImages are further images that a pod may choose by annotation, each with its tag or
+	// digest. The image of a pod has to be equal to one of them.
 	AllowedImages []string
 
-	// PullPolicy of the image; the API server's default if empty.
+	// PullPolicy is the pull policy of the image. If it is empty, the API server's default is
+	// used.
 	PullPolicy corev1.PullPolicy
 
-	// SocketGroup is the ID of the group that owns the sockets, from 1 to
-	// 65535: a pod with a user namespace of its own maps no more.
+	// SocketGroup is the ID of the group that owns the sockets, from 1 to 65535, because a pod
+	// with its own user namespace maps no more IDs.
 	SocketGroup int64
 
-	// StatusPort is the broker's port for probes, metrics and the digest it
-	// serves, from 1024 to 65535: the broker runs without the right to open a
-	// lower one.
+	// StatusPort is the broker's port for probes, metrics and the digest of its set, from 1024 to
+	// 65535, because the broker does not have the privilege to open a lower port.
 	StatusPort int32
 
-	// Resources of the broker's container. They are left out in a pod whose
-	// resources are set for the pod as a whole.
+	// Resources are the resources of the broker's container. They are left out in a pod with
+	// resources for the whole pod.
 	Resources corev1.ResourceRequirements
 
-	// LogLevel of the broker; the broker's default if empty.
+	// LogLevel is the log level of the broker. If it is empty, the broker's default is used.
 	LogLevel string
 
-	// RequireFIPS makes brokers that refuse what FIPS 140-3 does not approve,
-	// and refuse to start without the validated cryptographic module.
+	// RequireFIPS makes brokers refuse operations that FIPS 140-3 does not approve, and refuse to
+	// start without the validated cryptographic module.
 	RequireFIPS bool
 
-	// Traces say where brokers export the spans of their calls.
+	// Traces has the settings of brokers for spans.
 	Traces Traces
 
-	// Audit says where brokers send their audit records.
+	// Audit has the settings of brokers for audit records.
 	Audit Audit
 
-	// KeyGateway is the address of the key gateway as host:port, empty if there is none.
-	// Only brokers of namespaces that may use key providers get it, see Inject of package injection.
+	// KeyGateway is the address of the key gateway as host:port, or empty. Only brokers of
+	// namespaces that may use key providers get it, see Inject of package injection.
 	KeyGateway string
 
-	// BrokerCertificates gives brokers with KeyGateway a certificate of their pod for it, too.
+	// BrokerCertificates gives brokers with KeyGateway a certificate of their pod for the key
+	// gateway.
 	BrokerCertificates bool
 
-	// Seal says whose signature profiles need. It does not count for the stamp, because
-	// it differs between namespaces and changes while the broker stays the same.
+	// Seal has the keys whose signatures brokers accept. It is not part of the stamp, because it
+	// differs between namespaces and changes while the broker stays the same.
 	Seal Seal
 
 	// Version is the version of the operator, for the stamp.
 	Version string
 
-	// NamespaceUserIDs leaves user and group ID of the broker to the
-	// platform, which assigns them by namespace, as OpenShift does. Otherwise
-	// the broker runs as 65532.
+	// NamespaceUserIDs leaves the user and group ID of the broker to the platform, for platforms
+	// such as OpenShift that assign them by namespace. Otherwise the broker runs as 65532.
 	NamespaceUserIDs bool
 }
 
@@ -113,8 +112,8 @@ func (t Template) Validate() error {
 // Template.AllowedImages.
 func CheckAllowedImage(image string) error {
 	name, digest, pinned := strings.Cut(image, "@")
-	// A colon behind the last slash begins the tag. A colon in front of that slash
-	// begins the port of a registry.
+	// A colon after the last slash begins the tag. A colon before that slash begins the port of a
+	// registry.
 	_, tag, tagged := strings.Cut(name[strings.LastIndex(name, "/")+1:], ":")
 	switch {
 	case image == "" || strings.ContainsFunc(image, func(r rune) bool { return r <= ' ' || r > '~' || r == ',' || r == '*' }):

@@ -12,27 +12,27 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/annotation"
 )
 
-// Traces say where injected brokers export the spans of their calls.
+// Traces has the settings of injected brokers for spans.
 type Traces struct {
 	// Endpoint is the URL of an OpenTelemetry collector, which begins with http:// or,
 	// with CABundle, with https://. Brokers export nothing if it is empty.
 	Endpoint string
 
-	// CABundle has the certificate authorities of the collector in PEM, at most 16 KiB
-	// of certificates. The image of a broker has no authorities, so an endpoint with
-	// https:// needs it. Empty for http://.
+	// CABundle has the certificate authorities of the collector in PEM, at most 16 KiB of
+	// certificates. The image of a broker has no authorities, so an endpoint with https:// needs
+	// it. It is empty for http://.
 	CABundle string
 
-	// Protocol of OTLP: grpc, http/protobuf or http/json; the broker's default if
-	// empty.
+	// Protocol is the protocol of OTLP: grpc, http/protobuf or http/json. If it is empty, the
+	// broker's default is used.
 	Protocol string
 
-	// Sampler decides which calls have a span, by a name that OpenTelemetry
-	// defines; the broker's default if empty.
+	// Sampler is the name of an OpenTelemetry sampler, which decides which calls have a span. If
+	// it is empty, the broker's default is used.
 	Sampler string
 
-	// SamplerArgument is the part of the traces that a sampler by ratio takes, from
-	// 0 to 1; all if empty.
+	// SamplerArgument is the ratio of traces of a sampler by ratio, from 0 to 1. If it is empty,
+	// all traces are sampled.
 	SamplerArgument string
 }
 
@@ -40,7 +40,8 @@ type Traces struct {
 // broker's exporters.
 var (
 	protocols = []string{"grpc", "http/protobuf", "http/json"}
-	// Samplers are the samplers of a broker, and SamplersByRatio the ones with an argument.
+	// Samplers are the samplers of a broker, and SamplersByRatio are the samplers with an
+	// argument.
 	Samplers = []string{
 		"always_on", "always_off", "traceidratio",
 		"parentbased_always_on", "parentbased_always_off", "parentbased_traceidratio",
@@ -48,8 +49,8 @@ var (
 	SamplersByRatio = []string{"traceidratio", "parentbased_traceidratio"}
 )
 
-// Check calls report for each field with which a broker would not start: its name, what
-// was found and what was expected.
+// Check calls report for each field with which a broker would not start, with the name, the found
+// value and the expected values.
 func (t Traces) Check(report func(field, found, expected string)) {
 	if t.Endpoint == "" {
 		return

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package limits bounds the text of an answer of admission: how many problems and
-// warnings, how long each sentence is, and how much it quotes of what a request has.
+// Package limits bounds the text of an answer of admission: the number of problems and warnings,
+// the length of each sentence, and the length of a quotation.
 package limits
 
 import (
@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of the text of an answer. The author of a pod chooses how much is wrong with it,
-// and the answer goes to the client, the log and the audit log.
+// Limits of the text of an answer. The author of a pod decides how many problems it has, and the
+// answer goes to the client, the log and the audit log.
 const (
 	// MaxProblems is the maximum number of problems that an answer lists.
 	MaxProblems = 10
@@ -19,17 +19,17 @@ const (
 	// MaxNames is the maximum number of names that a list in a sentence has.
 	MaxNames = 10
 
-	// MaxText is how long all problems are together, and so all warnings, in bytes.
+	// MaxText is the maximum total size in bytes of all problems, and of all warnings.
 	MaxText = 4 << 10
 
 	// MaxSentence is the longest sentence in bytes.
 	MaxSentence = 1 << 10
 
-	// MaxQuoted is what a sentence quotes of a value at most, in bytes.
+	// MaxQuoted is the maximum number of bytes of a value that a sentence quotes.
 	MaxQuoted = 100
 )
 
-// Warnings returns the first of these warnings, with how many more there are.
+// Warnings returns the first of these warnings, and a sentence with the number of the others.
 func Warnings(warnings []string) []string {
 	first := warnings[:min(len(warnings), MaxProblems)]
 	for i, text := range first {
@@ -67,10 +67,10 @@ func Cut(text string, size int) string {
 	return text[:end] + ellipsis
 }
 
-// Quoted is a value from a pod that a sentence has in quotes.
+// Quoted is a value from a pod that a sentence quotes.
 type Quoted string
 
-// String quotes the value, or what it begins with.
+// String quotes the value, or its beginning.
 func (q Quoted) String() string {
 	if len(q) <= MaxQuoted {
 		return fmt.Sprintf("%q", string(q))
@@ -85,7 +85,7 @@ func (q Quoted) String() string {
 // Names is a list of names in a sentence.
 type Names []string
 
-// String lists the first names, and says how many more there are.
+// String lists the first names, and the number of the others.
 func (n Names) String() string {
 	if len(n) == 0 {
 		return "(none)"

@@ -27,9 +27,9 @@ type memoryPlan struct {
 	inFlight int64
 }
 
-// planMemory finds out how much memory the broker may take: by the command line (given,
-// 0 for none), else by the control group, else by GOMEMLIMIT (math.MaxInt64 for none).
-// If GOMEMLIMIT is set, the collector keeps it.
+// planMemory returns how much memory the broker may take. The limit is given, from the command
+// line, if it is not 0. Otherwise it is the limit of the control group, or else GOMEMLIMIT
+// (math.MaxInt64 for none). If GOMEMLIMIT is set, the collector keeps it.
 func planMemory(root fs.FS, given, gomemlimit int64) (memoryPlan, error) {
 	plan := memoryPlan{limit: given}
 	if plan.limit == 0 {

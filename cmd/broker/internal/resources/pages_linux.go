@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DropStartPages releases pages of the program that only its start has used, such as
-// tables of libraries and self-tests. They are most of the memory of an idle broker. If
-// the broker uses such a page again, the kernel reads it from its file cache.
+// DropStartPages releases pages of the program that only its start has used, such as tables of
+// libraries and self-tests. Such pages are most of the memory of an idle broker. If the broker
+// uses such a page again, the kernel reads it from its file cache.
 func DropStartPages() error {
 	maps, err := os.Open("/proc/self/smaps")
 	if err != nil {
@@ -41,9 +41,8 @@ func DropStartPages() error {
 // pages is a range of addresses.
 type pages struct{ start, end uintptr }
 
-// unchangedPages returns the pages of a file in smaps (see proc(5)) that can be read
-// again from the file: they are not writable, and nobody has written to them, not even
-// a loader or a debugger.
+// unchangedPages returns the pages of a file in smaps (see proc(5)) that can be read again from
+// the file. They are not writable, and nothing has changed them, not even a loader or a debugger.
 func unchangedPages(smaps io.Reader, file string) ([]pages, error) {
 	var found []pages
 	var last pages // the range that the lines describe, if it belongs to the file

@@ -12,9 +12,9 @@ import (
 	"strings"
 )
 
-// UseProcessors limits Go to one processor if the control group allows no more than
-// one. Go itself follows the limit, but uses two at least, which then wait for each
-// other. In all other cases it returns true: the broker chooses by its calls. If the
+// UseProcessors limits Go to one processor if the control group allows no more than one. Go
+// itself follows the limit, but uses at least two processors, which then wait for each other. In
+// all other cases UseProcessors returns true, and the broker chooses by its calls. If the
 // environment has GOMAXPROCS, nothing changes.
 func UseProcessors(root fs.FS, lookup func(string) (string, bool), logger *slog.Logger) (choose bool) {
 	if text, ok := lookup("GOMAXPROCS"); ok && text != "" {

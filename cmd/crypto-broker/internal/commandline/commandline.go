@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package commandline has what the commands of crypto-broker share: exit codes, arguments, flags with a few
-// values, and forms of output.
+// Package commandline has code that the commands of crypto-broker share, for exit codes,
+// arguments, flags with a few values, and forms of output.
 package commandline
 
 import (
@@ -22,7 +22,7 @@ const (
 // StandardInput is the argument that means standard input.
 const StandardInput = "-"
 
-// ErrFound is the error of a command that worked, and whose output says that problems were found.
+// ErrFound is the error of a command that worked and has printed problems.
 var ErrFound = errors.New("problems were found")
 
 // Arguments checks how many arguments a command has. high is -1 for any number.

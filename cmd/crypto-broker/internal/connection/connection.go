@@ -38,9 +38,9 @@ const (
 	maxReply = 8 << 20
 )
 
-// Service configurations of gRPC. Both make it wait for a socket that does not exist
-// yet. waitAndRetry makes it also retry calls that ended with one of these codes. The
-// deadline of the call ends both; the number of attempts is more than fit into it.
+// Service configurations of gRPC. Both make it wait for a socket that does not exist yet.
+// waitAndRetry makes it also retry calls that ended with one of these codes. The deadline of the
+// call ends waiting and retrying, before the number of attempts is reached.
 const (
 	waitOnly     = `{"methodConfig": [{"name": [{}], "waitForReady": true}]}`
 	waitAndRetry = `{"methodConfig": [{"name": [{}], "waitForReady": true, "retryPolicy": {
@@ -61,15 +61,15 @@ type Broker struct {
 	Stderr io.Writer
 	// Conn is the connection, from Open to Close.
 	Conn *grpc.ClientConn
-	// InParts is whether calls send their input in parts. Timeout is then for each part
-	// that the broker reads, and not for the call.
+	// InParts reports whether calls send their input in parts. Then Timeout is for each part that
+	// the broker reads, and not for the call.
 	InParts bool
-	// Retries is whether the command retries calls, and gRPC does not.
+	// Retries reports whether the command retries calls instead of gRPC.
 	Retries bool
 	// patience ends a call that sends its input in parts while the broker reads none of
 	// the input. Other calls have a deadline, and for them it is nil.
 	patience *time.Timer
-	// unreachable is the error of the last attempt to connect, nil after a success.
+	// unreachable is the error of the last attempt to connect, or nil after a success.
 	unreachable atomic.Pointer[error]
 }
 
@@ -82,7 +82,7 @@ func Flags(cmd *cobra.Command) *Broker {
 	return b
 }
 
-// Open opens the connection. The first call waits until it is there.
+// Open opens the connection. The first call waits until the connection is ready.
 func (b *Broker) Open(cmd *cobra.Command) error {
 	if b.Timeout <= 0 {
 		return program.Usagef("--timeout is %s, expected more than 0", b.Timeout)
@@ -121,10 +121,10 @@ func (b *Broker) Open(cmd *cobra.Command) error {
 	return nil
 }
 
-// Close ends the connection. Its error has no meaning, because the replies are here.
+// Close ends the connection. Its error does not matter, because all replies have arrived.
 func (b *Broker) Close() { _ = b.Conn.Close() }
 
-// Call makes a call, and prints what it waits for if that takes long.
+// Call makes a call. If it takes long, Call prints what it waits for.
 func (b *Broker) Call(ctx context.Context, do func(context.Context) error) error {
 	done := make(chan error, 1)
 	go func() { done <- b.CallQuietly(ctx, do) }()
@@ -144,7 +144,7 @@ func (b *Broker) Call(ctx context.Context, do func(context.Context) error) error
 	}
 }
 
-// Progress returns line, or that there is no connection yet.
+// Progress returns line, or a sentence that says that there is no connection yet.
 func (b *Broker) Progress(line string) string {
 	if b.Conn.GetState() != connectivity.Ready {
 		return fmt.Sprintf("waiting for a broker at %s, at most %s", b.Socket, b.Timeout)
@@ -166,9 +166,9 @@ func (b *Broker) CallQuietly(ctx context.Context, do func(context.Context) error
 // errImpatient ends a call if the broker stops reading its input.
 var errImpatient = errors.New("it read nothing of the input meanwhile")
 
-// bounded returns the context of a call. It ends when the call takes longer than
-// --timeout. If the call sends its input in parts, it ends when the broker reads
-// nothing of the input for so long.
+// bounded returns the context of a call. It ends when the call takes longer than --timeout. If
+// the call sends its input in parts, it ends when the broker reads nothing of the input for that
+// time.
 func (b *Broker) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	if !b.InParts {
 		return context.WithTimeout(ctx, b.Timeout)
@@ -181,11 +181,11 @@ func (b *Broker) bounded(ctx context.Context) (context.Context, context.CancelFu
 	}
 }
 
-// Pause stops the time of a call that sends its input in parts, while the command reads
-// the next part: the timeout is for the broker, not for a slow input. Resume continues it.
+// Pause stops the timeout of a call that sends its input in parts while the command reads the
+// next part, because the timeout is for the broker and not for a slow input. Resume continues it.
 func (b *Broker) Pause() { b.patience.Stop() }
 
-// Resume gives the broker the whole timeout for the next part.
+// Resume restarts the timeout for the next part.
 func (b *Broker) Resume() { b.patience.Reset(b.Timeout) }
 
 // Failure is a call that failed.
@@ -199,8 +199,8 @@ type Failure struct {
 // Error implements error.
 func (f *Failure) Error() string { return f.Message }
 
-// Failed returns the failure for an error of gRPC. Messages of a broker name the
-// operation, the profile and the field; for other messages, Failed adds the socket.
+// Failed returns the failure for an error of gRPC. Messages of a broker name the operation, the
+// profile and the field. To other messages, Failed adds the socket.
 func (b *Broker) Failed(err error) error {
 	st, isStatus := status.FromError(err)
 	switch {

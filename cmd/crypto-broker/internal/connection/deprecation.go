@@ -9,7 +9,7 @@ import (
 	v1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v1"
 )
 
-// Deprecation says that a profile is deprecated, as commands print it.
+// Deprecation is the deprecation of a profile in the form that commands print.
 type Deprecation struct {
 	ReplacedBy      string `json:"replacedBy,omitempty"`
 	DeprecatedSince string `json:"deprecatedSince,omitempty"`

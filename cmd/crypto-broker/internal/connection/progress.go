@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// inTurn is a writer for several goroutines.
+// inTurn is a writer that several goroutines may use at the same time.
 type inTurn struct {
 	mu sync.Mutex
 	to io.Writer
@@ -22,8 +22,8 @@ func (w *inTurn) Write(line []byte) (int, error) {
 	return w.to.Write(line)
 }
 
-// ReportProgress writes what describe returns, every two seconds until stop is called. So a command
-// that takes less than that prints nothing.
+// ReportProgress writes the result of describe every two seconds, until stop is called. So a
+// command that takes less time prints nothing.
 func ReportProgress(to io.Writer, describe func() string) (stop func()) {
 	done, stopped := make(chan struct{}), make(chan struct{})
 	go func() {

@@ -26,22 +26,22 @@ const (
 // Config says what to measure.
 type Config struct {
 	Servers []string
-	// TLS has the client's certificate and the authorities that servers are checked with. Connections
-	// that are used again may resume a session, others never do.
+	// TLS has the client's certificate and the authorities of the servers. Reused connections may
+	// resume a TLS session, others never do.
 	TLS tlsprovider.Config
 	// Clients are the numbers of clients that work at the same time, one measurement each.
 	Clients []int
 	// Repeat is the number of operations that each client makes in a measurement.
 	Repeat int
-	// Reuse are the ways to use connections: true for connections that are used again, false
-	// for a connection for each operation.
+	// Reuse lists the ways to use connections: true for reused connections, false for a new
+	// connection for each operation.
 	Reuse []bool
 	// Operations are measured in this order, see [Operations].
 	Operations []Operation
 	// Progress is called before each measurement. It may be nil.
 	Progress func(what string)
 
-	// kept makes connections that are used again, and single those for one operation.
+	// kept makes reused connections, and single makes connections for one operation.
 	kept, single *tlsprovider.Client
 }
 
@@ -129,9 +129,9 @@ func (m *measured) made(ids ...string) {
 	}
 }
 
-// Measure makes all measurements. It destroys the keys that it made, also after an error. An
-// error means that nothing could be measured, or that keys are left. Operations that fail are
-// in the rows.
+// Measure makes all measurements. It destroys the keys that it made, even after an error. An
+// error means that nothing could be measured, or that keys could not be destroyed. The rows count
+// operations that fail.
 func Measure(ctx context.Context, config Config) (rows []Row, err error) {
 	if config.Progress == nil {
 		config.Progress = func(string) {}
@@ -254,8 +254,8 @@ func (r *Row) measure(ctx context.Context, config Config, operation Operation, o
 // does makes one operation.
 type does func(pool.Kind, func(context.Context, *kmip.Session) error) error
 
-// connect returns how operations of a measurement are made. Connections that are used again
-// are open before the time begins.
+// connect returns the function that makes an operation of a measurement. It opens reused
+// connections before the time begins.
 func connect(ctx context.Context, config Config, row *Row) (do does, done func(), err error) {
 	if !row.Reuse {
 		var next sync.Mutex
@@ -288,8 +288,8 @@ func connect(ctx context.Context, config Config, row *Row) (do does, done func()
 // the rest, for example because a server allows fewer.
 const warmTime = 20 * time.Second
 
-// warm waits until so many connections are open, for warmTime at most. It pings meanwhile, so
-// that it returns the error of a manager that does not answer.
+// warm waits until this many connections are open, for at most warmTime. It pings meanwhile, so
+// it returns the error of a manager that does not answer.
 func warm(ctx context.Context, manager *kmip.Manager, connections int) error {
 	began := time.Now()
 	tick := time.NewTicker(10 * time.Millisecond)

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// WriteTable writes rows as a table for people. Where operations failed, there are no times:
-// the times of those that succeeded would mislead.
+// WriteTable writes rows as a table for people. A row with failed operations has no times,
+// because the times of the others would be misleading.
 func WriteTable(to io.Writer, rows []Row) error {
 	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "operation\tclients\tconnections\toperations/min\tmedian\tp99\tfailed\t")

@@ -77,8 +77,7 @@ for standard input.`,
 	return cmd
 }
 
-// maxPages bounds how many pages are asked for. A set has fewer profiles than fit into
-// so many pages.
+// maxPages bounds how many pages are requested. Every set fits into fewer pages.
 const maxPages = 1000
 
 // ask asks a broker for the profiles that the user may use.

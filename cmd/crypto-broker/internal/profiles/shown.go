@@ -14,7 +14,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/connection"
 )
 
-// shown is what commands print about a set of profiles, from a file or from a broker.
+// shown is the output of commands about a set of profiles, from a file or from a broker.
 type shown struct {
 	Digest string `json:"digest"`
 	// Broker is nil if the set comes from a file.

@@ -21,14 +21,14 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/connection"
 )
 
-// managerError means that the broker answers, and a key manager does not.
+// managerError means that the broker answers, but a key manager does not.
 type managerError struct{ reason string }
 
 // Error implements error.
 func (e *managerError) Error() string { return e.reason }
 
-// rewrap returns the new wrapped key for an old one, which may be the same. A key manager that was
-// not available for the time of a call is not asked for the other keys that it has wrapped: each
+// rewrap returns the new wrapped key for an old one, which may be the same. If a key manager was
+// not available for the whole time of a call, rewrap does not try its other keys, because each
 // would take as long.
 func (r *Run) rewrap(ctx context.Context, wrapped []byte) (fresh []byte, already bool, err error) {
 	header, _, _ := blob.Parse(wrapped) // the broker says what is wrong with it
@@ -58,8 +58,9 @@ const (
 	maxPause   = time.Second
 )
 
-// callUntil makes a call, and repeats it until ctx ends if another attempt may succeed. It returns
-// an managerError if the broker answered until then, or is connected and did not.
+// callUntil makes a call, and repeats it until ctx ends if another attempt may succeed. If the
+// broker has answered until then, or is connected and has not answered, it returns a
+// managerError.
 func (r *Run) callUntil(ctx context.Context, request *v1.RewrapKeyRequest) (*v1.RewrapKeyResponse, error) {
 	var last *managerError
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
@@ -74,7 +75,8 @@ func (r *Run) callUntil(ctx context.Context, request *v1.RewrapKeyRequest) (*v1.
 			return reply, err
 		}
 		last = nil
-		// A message about one profile begins like this. A message about the broker itself does not.
+		// A message about one profile begins with this text. A message about the broker itself
+		// does not.
 		if code == codes.Unavailable && strings.HasPrefix(message, profile.OpRewrapKey.String()+" with profile ") {
 			last = &managerError{message}
 		}

@@ -77,8 +77,8 @@ func (r *Run) file(ctx context.Context, path string, named bool) (already bool, 
 	return false, replacement.Write(path, info.Mode().Perm(), func(to io.Writer) error { return write(to, fresh) })
 }
 
-// readWrapped reads the wrapped key of a file, and returns how to write the file with another one. It
-// returns errIgnored if the file has none.
+// readWrapped reads the wrapped key of a file, and returns a function that writes the file with
+// another wrapped key. If the file has no wrapped key, it returns errIgnored.
 func readWrapped(file io.Reader) (wrapped []byte, write func(to io.Writer, fresh []byte) error, err error) {
 	begin := make([]byte, maxLine)
 	n, err := io.ReadFull(io.LimitReader(file, int64(blob.StreamPrefixSize)), begin)
@@ -169,7 +169,8 @@ func (r *Run) lines(from io.Reader, to io.Writer) func(yield func(job) bool) err
 	}
 }
 
-// line rewraps the key of a line. It returns the line as it was if that fails, or if it is empty.
+// line rewraps the key of a line. It returns the line unchanged if that fails, or if the line is
+// empty.
 func (r *Run) line(ctx context.Context, line string) (fresh string, already bool, err error) {
 	text := strings.TrimSpace(line)
 	if text == "" {

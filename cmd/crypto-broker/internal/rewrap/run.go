@@ -19,7 +19,7 @@ import (
 // many calls of one connection.
 const MaxParallel = 64
 
-// Run rewraps the keys of one input. It is for one use.
+// Run rewraps the keys of one input. It must not be reused.
 type Run struct {
 	Broker *connection.Broker
 	// Request has the profile, the context and the new key of each call.
@@ -33,7 +33,7 @@ type Run struct {
 	// skipped has the providers with keys that were not rewrapped because a key manager was not
 	// available, by their names in wrapped keys.
 	skipped map[string]skippedKeys
-	// unavailable is the failure of a broker that cannot be reached. No job begins after it.
+	// unavailable is the failure to reach the broker. No job begins after it.
 	unavailable error
 }
 
@@ -52,14 +52,14 @@ func (r *Run) Files(ctx context.Context, paths []string, summary io.Writer) erro
 	return r.run(ctx, r.files(paths), summary)
 }
 
-// Lines rewraps the keys that the lines of an input have in hexadecimal digits. The new lines are in the
-// order of the old ones; the line of a key that failed stays as it was.
+// Lines rewraps the keys that the lines of an input have in hexadecimal digits. The new lines are
+// in the order of the old ones. The line of a key that failed stays unchanged.
 func (r *Run) Lines(ctx context.Context, from io.Reader, to, summary io.Writer) error {
 	return r.run(ctx, r.lines(from, to), summary)
 }
 
-// run does all jobs, some at one time, and writes the summary. jobs calls its argument with each
-// job, until that returns false.
+// run does all jobs, several at one time, and writes the summary. jobs calls its argument with
+// each job until the argument returns false.
 func (r *Run) run(ctx context.Context, jobs func(yield func(job) bool) error, summary io.Writer) error {
 	r.skipped = map[string]skippedKeys{}
 	ctx, cancel := context.WithCancel(ctx)

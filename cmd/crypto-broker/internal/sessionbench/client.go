@@ -30,16 +30,17 @@ const (
 	askedLifetime = 3600
 )
 
-// initRequest is what a client sends for a new session.
+// initRequest is the request of a client for a new session.
 type initRequest struct {
 	clientPublicKey, nonce, timestamp string
 	clientID                          string // empty in version 1
 }
 
-// initReply is what the server answers.
+// initReply is the server's reply to an initRequest.
 type initReply struct{ id, serverPublicKey string }
 
-// message is an encrypted request or reply. Headers of the other version are empty.
+// message is an encrypted request or reply. The headers of the version that is not used are
+// empty.
 type message struct {
 	path, kid, encAlg              string
 	iv, tag, aad, nonce, timestamp string // version 1

@@ -22,7 +22,7 @@ const (
 	initPath = "/session/init"
 	// maxReply is the largest body of a reply that is read, in bytes.
 	maxReply = 4 << 20
-	// maxShown is how much of the body of a refusal an error has, in bytes.
+	// maxShown is the maximum number of bytes of the body of a refusal in an error.
 	maxShown = 200
 )
 
@@ -54,8 +54,8 @@ func (h *HTTP) phases() (toBegin, toSend []string) {
 
 func (h *HTTP) connect(context.Context) (server, error) { return &httpServer{HTTP: h}, nil }
 
-// httpServer is one connection, which is made when it is needed. net/http's client would do the same with
-// two more goroutines, whose time is as long as a server needs for a request.
+// httpServer is one connection, which is made when it is needed. It does not use the client of
+// net/http, whose two additional goroutines take as long as a server needs for a request.
 type httpServer struct {
 	*HTTP
 	conn net.Conn
@@ -106,7 +106,7 @@ func (h *httpServer) send(ctx context.Context, m *message, t *stopwatch) (*messa
 	return reply, nil
 }
 
-// end does nothing: the protocol ends sessions by time alone.
+// end does nothing, because in this protocol sessions end only when their time is over.
 func (h *httpServer) end(context.Context, string) error { return nil }
 
 func (h *httpServer) close() {

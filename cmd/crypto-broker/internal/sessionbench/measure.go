@@ -29,7 +29,7 @@ type Config struct {
 	Version int
 	// Connections work at the same time.
 	Connections int
-	// Requests is how often each connection does what is measured, if Duration is 0.
+	// Requests is the number of operations of each connection, if Duration is 0.
 	Requests int
 	// Duration is how long each measurement takes.
 	Duration time.Duration
@@ -42,9 +42,9 @@ type Config struct {
 	Progress func(what string)
 }
 
-// Target is what is measured: an [HTTP] server or the [Socket] of a broker.
+// Target is the target of a measurement: an [HTTP] server or the [Socket] of a broker.
 type Target interface {
-	// phases are the names of the steps of which the time is taken while a server is waited for.
+	// phases are the names of the measured steps while the client waits for a server.
 	phases() (toBegin, toSend []string)
 	connect(ctx context.Context) (server, error)
 }
@@ -58,14 +58,14 @@ type server interface {
 	close()
 }
 
-// stopwatch takes the times of the phases of an operation.
+// stopwatch measures the phases of an operation.
 type stopwatch struct {
 	last  time.Time
 	times []time.Duration
 	from  int // number of the first phase
 }
 
-// lap takes the time of a phase, which begins at the end of the one before.
+// lap records the time of a phase, which began at the end of the phase before.
 func (s *stopwatch) lap(phase int) {
 	now := time.Now()
 	s.times[s.from+phase] = now.Sub(s.last)
@@ -92,8 +92,8 @@ type Row struct {
 // Total is the name of all phases together.
 const Total = "total"
 
-// Measure makes all measurements. First it begins a session and sends a request, so that an error means that
-// nothing could be measured. What fails later is in the rows.
+// Measure makes all measurements. First it begins a session and sends a request. If that fails,
+// nothing can be measured, and Measure returns an error. The rows count later failures.
 func Measure(ctx context.Context, config Config) ([]Row, error) {
 	if config.Progress == nil {
 		config.Progress = func(string) {}
@@ -178,7 +178,7 @@ func (w *worker) try(ctx context.Context) error {
 	return w.end(ctx)
 }
 
-// do makes one operation, and takes the times of its phases.
+// do makes one operation, and measures its phases.
 func (w *worker) do(ctx context.Context, what string) error {
 	w.watch.last, w.watch.from = time.Now(), 0
 	if what != "request" {
@@ -236,7 +236,7 @@ func (w *worker) end(ctx context.Context) error {
 	return w.server.end(ctx, id)
 }
 
-// prepare makes the connection by beginning a session, which is the one of requests. Its time is not taken.
+// prepare makes the connection and begins the session of the requests. Its time does not count.
 func (w *worker) prepare(ctx context.Context, what string) error {
 	w.watch.times, w.times = make([]time.Duration, len(namesOf(w.config.Target, "both"))), make([][]time.Duration, len(namesOf(w.config.Target, what))+1)
 	w.watch.last = time.Now()
@@ -331,13 +331,13 @@ func rowsOf(config *Config, what string, workers []*worker) []Row {
 	return rows
 }
 
-// percentile returns the smallest time that so many of a hundred times do not exceed.
+// percentile returns the smallest time that the given percentage of times does not exceed.
 func percentile(sorted []time.Duration, p int) time.Duration {
 	return sorted[(len(sorted)*p+99)/100-1]
 }
 
-// sum adds what workers have done in all phases. The time of a worker counts while it is in an
-// operation, not while it ends the session afterwards.
+// sum adds up the operations of all workers over all phases. The time of a worker counts while it
+// is in an operation, not while it ends the session afterwards.
 func (r *Row) sum(workers []*worker) {
 	for _, w := range workers {
 		if w.spent > 0 {

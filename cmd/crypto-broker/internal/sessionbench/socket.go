@@ -11,11 +11,12 @@ import (
 	sessionv1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/session/v1"
 )
 
-// Socket is the socket of a broker, which is called as an application does that ends HTTP itself.
+// Socket is the socket of a broker. It is called as by an application that terminates HTTP
+// itself.
 type Socket struct {
 	// Profile is the name of the profile.
 	Profile string
-	// Dial makes a connection, and Failed says in a sentence why a call failed.
+	// Dial makes a connection, and Failed returns a sentence about why a call failed.
 	Dial   func() (*grpc.ClientConn, error)
 	Failed func(error) error
 	// Timeout is how long a call may take.

@@ -87,7 +87,7 @@ type Record struct {
 	Max         float64 `json:"maxMs"`
 	Done        int     `json:"done"`
 	Failed      int     `json:"failed"`
-	// Error is the error of one that failed.
+	// Error is the error of one failed operation.
 	Error string `json:"error,omitempty"`
 }
 

@@ -18,9 +18,9 @@ import (
 type group[T any] struct {
 	kind string
 	all  map[string]*object[T] // by name
-	// use takes what was made of all objects, in the order of their names.
+	// use receives the parts that were made of all objects, in the order of their names.
 	use func([]T) error
-	// problem is why the last change does not count, or empty.
+	// problem is the reason why the last change has no effect, or empty.
 	problem string
 }
 
@@ -28,10 +28,10 @@ type group[T any] struct {
 type object[T any] struct {
 	uid        types.UID
 	generation int64
-	// used is the generation that is in use, 0 for none.
+	// used is the generation that is in use, or 0.
 	used int64
 	made T
-	// problem is what is wrong with the object, or empty.
+	// problem is the problem of the object, or empty.
 	problem string
 }
 
@@ -58,7 +58,7 @@ func (g *group[T]) put(found client.Object, convert func() (T, field.ErrorList))
 
 func (g *group[T]) remove(name string) { delete(g.all, name) }
 
-// apply brings the objects into use, unless something is wrong.
+// apply puts the objects into use, unless one of them has a problem.
 func (g *group[T]) apply() error {
 	var made []T
 	for _, name := range slices.Sorted(maps.Keys(g.all)) {

@@ -33,7 +33,7 @@ type Options struct {
 	Modules accesspolicy.CompileModule
 	// Issuers are the issuers for callers of peers that name no issuers.
 	Issuers []caller.Issuer
-	// PoliciesChanged is called with a new set, and with the reason why a change does not count.
+	// PoliciesChanged is called with each new set, and with the reason if a change has no effect.
 	PoliciesChanged func(*accesspolicy.Set, error)
 	// Peers is nil for a service that signs no statements, which can have no peers.
 	Peers  *federation.Peers
@@ -53,7 +53,7 @@ type Source struct {
 	peers    *group[federation.Peer]
 }
 
-// errNoStatements is why peers cannot be used.
+// errNoStatements is the error of peers in a service that signs no statements.
 var errNoStatements = errors.New("the configuration of the service has no federation.keyFiles, which sign requests to peers")
 
 // New returns a source, which has no policy and no peer before Run.

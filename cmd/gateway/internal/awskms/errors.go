@@ -14,7 +14,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 )
 
-// kinds are the errors of the service that their status does not tell.
+// kinds maps error codes of the service whose status is not specific enough.
 var kinds = map[string]error{
 	"NotFoundException":             keys.ErrNotFound,
 	"InvalidCiphertextException":    keys.ErrInvalidCiphertext,
@@ -37,8 +37,8 @@ var kinds = map[string]error{
 	"ValidationException":           keys.ErrUnusable,
 }
 
-// typed returns the error of a provider for an error of the library. It has the code and not
-// the message of the service, which may have more than the log should show.
+// typed returns the error of a provider for an error of the library. It has the code but not the
+// message of the service, because the message may contain data that must not be logged.
 func typed(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() != nil {
 		return err

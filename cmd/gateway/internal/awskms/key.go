@@ -21,13 +21,13 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 )
 
-// ContextName is the name of the entry of an encryption context that ties a wrapped key to the
+// ContextName is the name of the entry of an encryption context that binds a wrapped key to the
 // context of a request. Its value is the SHA-256 of the context in base64, because the service
 // logs encryption contexts.
 const ContextName = "crypto-broker-context"
 
-// find describes a key. The service hides the versions of a key, and each wrapped key names its
-// own. So keys have no versions here: one could be the id of any other key.
+// find describes a key. The service hides the versions of a key, and each wrapped key contains
+// its version. So keys have no versions here, because a version could be the id of any other key.
 func (p *Provider) find(ctx context.Context, name keys.Name, _ *keys.Key) (*keys.Key, error) {
 	if name.Version != "" {
 		return nil, fmt.Errorf("%w: keys of AWS KMS have no versions that can be named, found %q", keys.ErrNotFound, name.Version)
@@ -49,8 +49,8 @@ func (p *Provider) find(ctx context.Context, name keys.Name, _ *keys.Key) (*keys
 	if found.KeyState != types.KeyStateEnabled {
 		return nil, fmt.Errorf("%w: the key %s of AWS KMS is in the state %s, expected %s", keys.ErrUnusable, name.ID, found.KeyState, types.KeyStateEnabled)
 	}
-	// All later requests have the id that the name had now, so that an alias that is moved
-	// meanwhile does not mix two keys.
+	// All later requests use the id that the name has now, so an alias that is moved meanwhile
+	// does not mix two keys.
 	k := key{p, aws.ToString(found.KeyId), name.ID}
 	if found.KeySpec == types.KeySpecSymmetricDefault && found.KeyUsage == types.KeyUsageTypeEncryptDecrypt {
 		return keys.NewWrapping(name.ID, &wrapper{k}), nil
@@ -88,7 +88,7 @@ func (p *Provider) pair(ctx context.Context, k key) (*keys.Key, error) {
 	return found, nil
 }
 
-// key is a key of the service. name is what a profile calls it.
+// key is a key of the service. name is its name in profiles.
 type key struct {
 	provider *Provider
 	id, name string
@@ -146,8 +146,8 @@ func (s *signer) algorithm(opts crypto.SignerOpts) types.SigningAlgorithmSpec {
 	return types.SigningAlgorithmSpec(scheme + hash)
 }
 
-// wrapper implements keys.Wrapper. What a symmetric key of the service wraps can be unwrapped
-// only there.
+// wrapper implements keys.Wrapper. Only the service can unwrap what its symmetric key has
+// wrapped.
 type wrapper struct{ key }
 
 // Algorithms implements keys.Wrapper.
@@ -169,7 +169,7 @@ func (w *wrapper) Wrap(ctx context.Context, name string, dataKey, additional []b
 	return wrapped, err
 }
 
-// Unwrap implements keys.Wrapper. The request names the key, so that the service refuses what
+// Unwrap implements keys.Wrapper. The request names the key, so the service refuses data that
 // another key has wrapped.
 func (w *wrapper) Unwrap(ctx context.Context, name string, wrapped, additional []byte) (dataKey []byte, err error) {
 	binding, err := w.binding(name, additional)

@@ -43,8 +43,8 @@ type Provider struct {
 	checked sync.WaitGroup
 }
 
-// slot is the right to make a request. The library has its own connections, so that the pool
-// only bounds and counts requests, and has the breaker.
+// slot permits one request. The library has its own connections, so the pool only bounds and
+// counts requests, and stops them after failures.
 type slot struct{}
 
 // Ping implements pool.Conn.
@@ -54,8 +54,8 @@ func (slot) Ping(context.Context) error { return nil }
 func (slot) Close() {}
 
 // Open opens the provider that a configuration of the type aws-kms describes. Without an access
-// key in the credentials, it uses what the environment of the process has for the library, such
-// as the web identity of a pod.
+// key in the credentials, the library uses the environment of the process, such as the web
+// identity of a pod.
 func Open(c *providers.Config, given providers.Credentials) (providers.Provider, error) {
 	endpoint, err := endpointOf(c)
 	if err != nil {
@@ -90,7 +90,8 @@ func Open(c *providers.Config, given providers.Credentials) (providers.Provider,
 	default:
 		options := []func(*config.LoadOptions) error{config.WithRegion(c.AWSKMS.Region)}
 		if tlsprovider.Current().Provider != tlsprovider.Go {
-			// The library asks other services for credentials, with a client of its own unless it gets one.
+			// The library asks other services for credentials. It would use its own HTTP client
+			// unless it gets one.
 			others, err := clientOfOthers()
 			if err != nil {
 				return nil, err
@@ -116,14 +117,15 @@ func Open(c *providers.Config, given providers.Credentials) (providers.Provider,
 		return nil, err
 	}
 	p.keys = recent.New(c.CacheFor(), p.find)
-	// The pool keeps no connection that would tell whether the service answers.
+	// The pool has no idle connection that would show whether the service answers.
 	checking, stop := context.WithCancel(context.Background())
 	p.stop = stop
 	p.checked.Go(func() { _, _ = p.Check(checking) }) // the status has the outcome
 	return p, nil
 }
 
-// clientOfOthers returns a client for services with a certificate of an authority of the system.
+// clientOfOthers returns an HTTP client for services with a certificate of an authority of the
+// system.
 func clientOfOthers() (*http.Client, error) {
 	client, err := tlsprovider.New(tlsprovider.Config{})
 	if err != nil {
@@ -173,8 +175,8 @@ func (p *Provider) KeyNow(name keys.Name) (*keys.Key, error) { return p.keys.Key
 // Status implements providers.Provider. Connections are requests.
 func (p *Provider) Status() []pool.Status { return p.slots.Status() }
 
-// Check implements providers.Provider. The service has no version to tell. The credentials need
-// the right kms:ListAliases.
+// Check implements providers.Provider. The service does not report a version. The credentials
+// need the right kms:ListAliases.
 func (p *Provider) Check(ctx context.Context) (version string, err error) {
 	return "AWS KMS", p.do(ctx, func(ctx context.Context) error {
 		_, err := p.client.ListAliases(ctx, &kms.ListAliasesInput{Limit: aws.Int32(1)})

@@ -15,7 +15,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/gateway/internal/service"
 )
 
-// Access is what the cluster says about who asks and what they may do.
+// Access authenticates and authorizes brokers by the objects of the cluster.
 type Access struct {
 	tokens   *tokens
 	profiles *profiles
@@ -25,15 +25,15 @@ var _ service.Access = (*Access)(nil)
 
 // Options of an access.
 type Options struct {
-	// Audience is the one that tokens have to be for.
+	// Audience is the audience that tokens must have.
 	Audience string
 	// Keys returns the operator's public keys, with which sets of profiles are signed.
 	Keys func(context.Context) ([]ed25519.PublicKey, error)
-	// AnyAddress makes a token count wherever it comes from, for networks that replace the
-	// addresses of pods. By default it has to come from its pod.
+	// AnyAddress accepts a token from any address, for networks that replace the addresses of
+	// pods. By default it has to come from its pod.
 	AnyAddress bool
-	// HostNetworkPods makes the token of a pod on the network of its node count, wherever it comes
-	// from. By default it counts from nowhere.
+	// HostNetworkPods accepts the token of a pod on the network of its node from any address. By
+	// default such a token is refused.
 	HostNetworkPods bool
 }
 

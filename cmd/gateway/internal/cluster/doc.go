@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cluster tells the key gateway who asks and what they may do, by what Kubernetes knows
-// and the operator has signed, and not by what the broker says.
+// Package cluster authenticates and authorizes requests to the key gateway, by the objects of
+// Kubernetes and by sets that the operator has signed. It does not trust the broker.
 //
-// Who asks is the pod that the API server finds a token bound to. What it may do is in the signed
-// set of profiles of the pod's namespace, as the broker of this pod has to serve it.
+// The caller is the pod to which the token is bound, by a review of the API server. The signed
+// set of profiles of the pod's namespace says what the pod may do.
 package cluster

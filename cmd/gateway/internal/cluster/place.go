@@ -14,10 +14,10 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/gateway/internal/service"
 )
 
-// place is from where requests of a pod come.
+// place has the addresses from which requests of a pod may come.
 type place struct {
 	addresses []netip.Addr
-	// anywhere is whether other addresses count, too.
+	// anywhere reports whether any address is accepted.
 	anywhere bool
 }
 
@@ -25,8 +25,8 @@ func (p place) has(address netip.Addr) bool {
 	return p.anywhere || slices.Contains(p.addresses, address)
 }
 
-// placeOf returns the place of a pod. A pod on the network of its node has no address of its
-// own, and which one of the node's its requests have is up to the network.
+// placeOf returns the place of a pod. A pod on the network of its node has no address of its own,
+// and the network decides which address of the node its requests have.
 func (t *tokens) placeOf(ctx context.Context, pod service.Pod) (place, error) {
 	if t.anyAddress {
 		return place{anywhere: true}, nil

@@ -48,8 +48,8 @@ type profiles struct {
 type namespace struct {
 	mu   sync.Mutex
 	read time.Time // zero if it was never read
-	// uid and revision belong to the newest set. An older one is refused, but only for as
-	// long as the gateway remembers the namespace.
+	// uid and revision belong to the newest set. An older set is refused while the gateway
+	// remembers the namespace.
 	uid      types.UID
 	revision int64
 	file     []byte
@@ -88,7 +88,8 @@ func (p *profiles) setOf(ctx context.Context, pod service.Pod) (*profile.Set, er
 	if n.set == nil || len(n.set.Rollouts()) == 0 {
 		return n.set, nil
 	}
-	// A rollout has reached some pods, and the UID of a pod decides which.
+	// A rollout has reached only some pods. The UID of a pod decides whether it has reached the
+	// pod.
 	if set := n.pods[pod.UID]; set != nil {
 		return set, nil
 	}
@@ -101,7 +102,7 @@ func (p *profiles) setOf(ctx context.Context, pod service.Pod) (*profile.Set, er
 }
 
 // refresh reads the set of a namespace and verifies its signature. The set is nil if the
-// namespace has none. It keeps nothing after an error.
+// namespace has none. After an error, the namespace is not remembered.
 func (p *profiles) refresh(ctx context.Context, name string, n *namespace) error {
 	n.read = time.Time{}
 	found, err := p.kubernetes.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})

@@ -37,12 +37,12 @@ const (
 	maxReviews = 32
 )
 
-// tokens finds out whose tokens are.
+// tokens authenticates tokens.
 type tokens struct {
 	kubernetes kubernetes.Interface
 	audience   string
 	anyAddress bool
-	// hostNetworkPods is whether pods on the network of their node have a place.
+	// hostNetworkPods reports whether pods on the network of their node are accepted.
 	hostNetworkPods bool
 	reviewing       *semaphore.Weighted
 
@@ -65,7 +65,7 @@ func newTokens(k kubernetes.Interface, o Options) *tokens {
 
 // pod returns the pod that a token is bound to. The token has to come from an address of the pod.
 func (t *tokens) pod(ctx context.Context, token string, from netip.Addr) (service.Pod, error) {
-	// Most of what is no token for the gateway costs the API server nothing.
+	// Refuse most invalid tokens without a request to the API server.
 	expires, err := claimsOf(token, t.audience, time.Now())
 	if err != nil {
 		return service.Pod{}, err
@@ -152,8 +152,8 @@ func (t *tokens) remember(sum [sha256.Size]byte, b bearer) {
 	t.known[sum] = b
 }
 
-// claimsOf returns when a token expires. It refuses what is expired or not for the audience. It
-// verifies nothing: the API server does.
+// claimsOf returns the time at which a token expires. It refuses a token that is expired or not
+// for the audience. It does not verify the signature, which the API server does.
 func claimsOf(token, audience string, now time.Time) (expires time.Time, err error) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {

@@ -18,14 +18,14 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/blob"
 )
 
-// How long a check counts. A check costs the key manager two or three requests, however often
-// somebody asks for the status.
+// How long the result of a check is used. A check costs the key manager two or three requests,
+// however often the status is requested.
 const (
 	healthyFor   = 10 * time.Second
 	unhealthyFor = time.Second
 )
 
-// check is what is known of the key that new data is wrapped with.
+// check is the result of a check of the key that wraps new data.
 type check struct {
 	at  time.Time
 	key *writeKey // nil if there is an error
@@ -50,7 +50,8 @@ func (p *Plugin) Forget() {
 	p.generation++
 }
 
-// Ready returns the empty string if the plugin wraps and unwraps, else why it does not.
+// Ready returns the empty string if the plugin wraps and unwraps, or else the reason why it does
+// not.
 func (p *Plugin) Ready() string {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
@@ -60,16 +61,16 @@ func (p *Plugin) Ready() string {
 	return ""
 }
 
-// Healthy reports what the last check found, without another one. known is false before the first
-// check, and after a failure that no check has followed yet.
+// Healthy returns the result of the last check, without a new check. known is false before the
+// first check, and after a failure that no check has followed yet.
 func (p *Plugin) Healthy() (healthy, known bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.last != nil && p.last.err == nil, p.last != nil
 }
 
-// current returns the last check if it counts, else the result of a new one. Calls that come
-// together wait for one check, which goes on if one of them gives up.
+// current returns the last check if it is recent enough, or else makes a new check. Concurrent
+// calls wait for one check, which continues if one of them gives up.
 func (p *Plugin) current(ctx context.Context) *check {
 	p.mu.Lock()
 	last, generation := p.last, p.generation
@@ -138,7 +139,7 @@ func (p *Plugin) roundTrip(ctx context.Context) (*writeKey, error) {
 	return key, nil
 }
 
-// keep remembers a check, and logs it if it differs from the one before.
+// keep stores a check, and logs it if it differs from the check before.
 func (p *Plugin) keep(c *check, generation int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -165,8 +166,8 @@ func away(err error) bool {
 	return keys.Transient(err) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
-// sentence says why a key cannot be used. The API server shows it to its users, so it has nothing
-// of how the key manager is reached. The log has the error itself.
+// sentence returns why a key cannot be used. The API server shows it to its users, so it has no
+// details of the connection to the key manager. The log has the error itself.
 func (p *Plugin) sentence(id string, err error) string {
 	provider, rest := keys.SplitID(id)
 	var unknown *keys.NoProviderError

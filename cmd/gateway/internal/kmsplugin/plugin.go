@@ -25,9 +25,9 @@ import (
 )
 
 const (
-	// apiVersion is the version of the protocol, as Status has it.
+	// apiVersion is the version of the protocol in Status.
 	apiVersion = "v2"
-	// healthy is what Status says if Encrypt and Decrypt work.
+	// healthy is the value in Status if Encrypt and Decrypt work.
 	healthy = "ok"
 	// maxCiphertext is the size in bytes of the largest ciphertext that the API server takes.
 	maxCiphertext = 1 << 10
@@ -35,7 +35,7 @@ const (
 	// 32 bytes.
 	maxPlaintext = 256
 	// callTimeout is how long a call may wait for the key manager. It is less than the 3 seconds
-	// that the API server waits by default, so that the API server gets a sentence.
+	// that the API server waits by default, so that the API server gets an error with a reason.
 	callTimeout = 2 * time.Second
 )
 
@@ -88,7 +88,7 @@ type Plugin struct {
 	last *check // nil if nothing is known
 	// generation counts calls of Forget. A check that began in an earlier generation is not kept.
 	generation int
-	// reported is what the log says about the health: a problem, or the id of the key.
+	// reported is the last logged health: a problem, or the id of the key.
 	reported string
 }
 
@@ -142,7 +142,8 @@ func (p *Plugin) Decrypt(ctx context.Context, in *kmsapi.DecryptRequest) (*kmsap
 	return &kmsapi.DecryptResponse{Plaintext: plaintext}, nil
 }
 
-// parse returns the parts of a ciphertext. It refuses what the plugin cannot have made.
+// parse returns the parts of a ciphertext. It refuses a ciphertext that the plugin cannot have
+// made.
 func (p *Plugin) parse(in *kmsapi.DecryptRequest) (blob.Header, []byte, error) {
 	refuse := func(format string, args ...any) (blob.Header, []byte, error) {
 		return blob.Header{}, nil, status.Errorf(codes.InvalidArgument, format, args...)
@@ -183,8 +184,7 @@ func (p *Plugin) open(ctx context.Context, header blob.Header, wrapped []byte) (
 }
 
 // Status implements the service. Its error is always nil: "healthz" says what is wrong. Without a
-// key that works it has no key id, so the API server writes for three minutes more and then no
-// longer.
+// working key there is no key id, and the API server stops writing after three minutes.
 func (p *Plugin) Status(ctx context.Context, _ *kmsapi.StatusRequest) (*kmsapi.StatusResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -218,7 +218,7 @@ func (k *writeKey) seal(ctx context.Context, plaintext []byte) ([]byte, error) {
 	return ciphertext, nil
 }
 
-// wrapperOf returns the wrapper of a key that wraps as the plugin needs it.
+// wrapperOf returns the wrapper of a key if the key has the algorithm of the plugin.
 func wrapperOf(key *keys.Key) (keys.Wrapper, error) {
 	wrapper := key.Wrapper()
 	if wrapper == nil || !slices.Contains(wrapper.Algorithms(), wrapping.String()) {

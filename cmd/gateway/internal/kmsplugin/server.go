@@ -57,8 +57,7 @@ func (p *Plugin) serve(ctx context.Context, r any, info *grpc.UnaryServerInfo, h
 	return handle(ctx, r)
 }
 
-// codec overwrites keys of the API server, and messages with them, when they are of no use any
-// more.
+// codec overwrites keys of the API server, and messages with them, after use.
 type codec struct{ gateway.Codec }
 
 // Marshal implements encoding.CodecV2.

@@ -17,18 +17,20 @@ import (
 )
 
 const (
-	// maxMemory is how much memory a process that compiles may have in bytes, and memoryInterval how often it looks. It ends if it
-	// has more, because a container that runs out of memory ends as a whole.
+	// maxMemory is the maximum memory in bytes of a process that compiles, and memoryInterval is
+	// the time between two checks of it. A process with more memory ends itself, because a
+	// container that runs out of memory ends as a whole.
 	maxMemory      = 256 << 20
 	memoryInterval = 10 * time.Millisecond
 	// exitMemory is the exit code of a process that has too much memory.
 	exitMemory = 9
-	// maxProblems and maxProblem are the number of problems that are told, and the length of one in bytes.
+	// maxProblems is the maximum number of problems in an answer, and maxProblem is the maximum
+	// length of a problem in bytes.
 	maxProblems, maxProblem = 16, 1000
 )
 
-// CompileOne compiles the module of a reader, and writes what is wrong with it as a [regocheck.Answer]. It limits the memory of this process
-// for good.
+// CompileOne compiles the module of a reader, and writes its problems as a [regocheck.Answer]. It
+// limits the memory of this process permanently.
 func CompileOne(from io.Reader, to io.Writer) error {
 	go limitMemory()
 	module, err := io.ReadAll(io.LimitReader(from, regocheck.MaxModule+1))

@@ -21,15 +21,15 @@ import (
 )
 
 const (
-	// maxTime is how long a process may compile. It is shorter than what a key access service permits, so that a module which is admitted
-	// compiles there too.
+	// maxTime is how long a process may compile. It is shorter than the limit of a key access
+	// service, so a module that is admitted compiles there, too.
 	maxTime = 2500 * time.Millisecond
 	// maxConnections is the maximum number of connections at a time. One module is compiled at a
 	// time.
 	maxConnections = 16
 )
 
-// Server answers which modules are good.
+// Server checks modules.
 type Server struct {
 	// Command is the command line of a process that calls [CompileOne] with its standard input and output.
 	Command []string
@@ -55,7 +55,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	return nil
 }
 
-// ServeHTTP implements http.Handler. It answers what is wrong with the module of the body.
+// ServeHTTP implements http.Handler. It answers with the problems of the module in the body.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	module, err := io.ReadAll(http.MaxBytesReader(w, r.Body, regocheck.MaxModule))
 	if err != nil {
@@ -78,7 +78,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(answer) // the client has gone if this fails
 }
 
-// compile has a process compile a module. It ends the process when the client has gone, or the time is over.
+// compile compiles a module in a new process. It ends the process when the client has gone, or
+// when the time is over.
 func (s *Server) compile(ctx context.Context, module []byte) (*regocheck.Answer, error) {
 	limited, cancel := context.WithTimeout(ctx, maxTime)
 	defer cancel()

@@ -20,16 +20,16 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
-// Pod is who makes a request.
+// Pod is the pod that makes a request.
 type Pod struct {
 	Namespace, Name, UID, ServiceAccount string
 }
 
-// ErrToken means that a token is not one of a running pod, not for the gateway, or came from
-// elsewhere. Its text is for the broker.
+// ErrToken means that a token is not bound to a running pod, is not for the gateway, or came from
+// another address. Its text is for the broker.
 var ErrToken = errors.New("the token is not one of a running pod for the key gateway")
 
-// RefusedError means that a pod may not use a key so.
+// RefusedError means that a pod may not use a key for this operation.
 type RefusedError struct {
 	// Reason is a sentence for the broker.
 	Reason string
@@ -38,15 +38,15 @@ type RefusedError struct {
 // Error implements error.
 func (e *RefusedError) Error() string { return e.Reason }
 
-// Use is what a pod asks for.
+// Use is the use of a key that a pod asks for.
 type Use struct {
 	Profile   string
 	Operation profile.Operation
 	KeyID     string
 }
 
-// Access says who a pod is and what it may do. It is safe for concurrent use. Errors other
-// than the ones above mean that it is not known now.
+// Access authenticates and authorizes pods. It is safe for concurrent use. Errors other than the
+// errors above mean that it cannot decide now.
 type Access interface {
 	// Authenticate returns the pod of a token that came from an address, or an error that
 	// wraps [ErrToken].
@@ -59,12 +59,12 @@ type Access interface {
 type request struct {
 	pod   Pod
 	tasks profile.KeyTasks
-	// operation is the one of the profile.
+	// operation is the operation of the profile.
 	operation profile.Operation
 	key       *keys.Key
 }
 
-// begin authenticates the pod and authorizes its use of the key, and then looks for the key. It
+// begin authenticates the pod and authorizes its use of the key, and then finds the key. It
 // counts the request until done is called. The error is a status.
 func (s *Server) begin(ctx context.Context, use *gatewayv1.KeyUse, wanted profile.KeyTasks) (r *request, done func(), err error) {
 	pod, err := s.pod(ctx)
@@ -152,8 +152,7 @@ func (s *Server) authorize(ctx context.Context, r *request, use *gatewayv1.KeyUs
 	return nil
 }
 
-// unknown returns the status of a request of which the gateway does not know whether it is
-// allowed.
+// unknown returns the status for a request about which the gateway cannot decide.
 func (s *Server) unknown(ctx context.Context, message string, err error, about ...slog.Attr) error {
 	if ctx.Err() == nil {
 		s.log.LogAttrs(ctx, slog.LevelError, message, append(about, slog.Any("error", err))...)
@@ -161,8 +160,8 @@ func (s *Server) unknown(ctx context.Context, message string, err error, about .
 	return status.Error(codes.Unavailable, "the key gateway does not know now whether the request is allowed")
 }
 
-// failed logs why a key or its provider did not do what an allowed request wants, and returns
-// the status for the broker.
+// failed logs why a key or its provider failed an allowed request, and returns the status for the
+// broker.
 func (s *Server) failed(ctx context.Context, pod Pod, use *gatewayv1.KeyUse, err error) error {
 	answer := gateway.Status(err)
 	switch status.Code(answer) {
@@ -173,8 +172,8 @@ func (s *Server) failed(ctx context.Context, pod Pod, use *gatewayv1.KeyUse, err
 	return answer
 }
 
-// attributes say which request a line of the log is about. Profile, operation and key are what
-// the broker says, so they are cut.
+// attributes identify the request of a line of the log. The broker chooses profile, operation and
+// key, so these are cut.
 func attributes(pod Pod, use *gatewayv1.KeyUse) []slog.Attr {
 	return []slog.Attr{
 		slog.String("namespace", pod.Namespace), slog.String("pod", pod.Name), slog.String("serviceAccount", pod.ServiceAccount),

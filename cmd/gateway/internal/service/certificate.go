@@ -15,12 +15,12 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
-// ErrCertificate means that the certificate of a connection is not the one of the pod whose token
-// a request has. Its text is for the broker.
+// ErrCertificate means that the certificate of a connection does not belong to the pod of the
+// request's token. Its text is for the broker.
 var ErrCertificate = errors.New("the certificate of the connection is not the one of the pod of the token")
 
-// credentials returns the TLS of the server. If brokers need a certificate, there is no connection
-// without one that an authority has signed for a client and that has not expired.
+// credentials returns the TLS of the server. If brokers need a certificate, a connection needs a
+// client certificate that an authority has signed and that has not expired.
 func (s *Server) credentials(o Options) credentials.TransportCredentials {
 	config := &tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: o.Certificate}
 	if o.BrokerAuthorities == nil {

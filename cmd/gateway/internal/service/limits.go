@@ -26,14 +26,14 @@ const (
 	maxCalls          = 1024
 	maxCallsOfAddress = 256
 	maxRequestsOfPod  = 64
-	// maxDeadline is how long a call may last. Calls without a deadline are refused, so that
-	// nobody keeps a call by sending half of it.
+	// maxDeadline is how long a call may last. Calls without a deadline are refused, so nobody
+	// can hold a call by sending half of it.
 	maxDeadline = 30 * time.Second
 	// maxVersionLength is the longest name of a version, in bytes.
 	maxVersionLength = 64
 )
 
-// counts counts what is there at one time, by a name.
+// counts has the current numbers of things by name.
 type counts struct {
 	all, each int
 
@@ -71,7 +71,7 @@ func (c *counts) now() int {
 	return c.total
 }
 
-// admit refuses calls beyond the limits when only their headers are read. It implements
+// admit refuses calls beyond the limits before their messages are read. It implements
 // tap.ServerInHandle.
 func (s *Server) admit(ctx context.Context, _ *tap.Info) (context.Context, error) {
 	if until, ok := ctx.Deadline(); !ok || time.Until(until) > maxDeadline {
@@ -81,7 +81,7 @@ func (s *Server) admit(ctx context.Context, _ *tap.Info) (context.Context, error
 	if !s.calls.enter(address) {
 		return nil, status.Error(codes.ResourceExhausted, "the key gateway has too many calls at one time")
 	}
-	// gRPC cancels the context of a call at its end, whatever the end is.
+	// gRPC cancels the context of a call at every kind of end.
 	context.AfterFunc(ctx, func() { s.calls.leave(address) })
 	return ctx, nil
 }

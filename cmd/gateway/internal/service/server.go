@@ -41,7 +41,7 @@ type Server struct {
 
 	keysOf func(namespace string) keys.Provider
 	access Access
-	// certificates is whether brokers need a certificate of their pod.
+	// certificates reports whether brokers need a certificate of their pod.
 	certificates bool
 	log          *slog.Logger
 	grpc         *grpc.Server
@@ -53,7 +53,7 @@ type Server struct {
 // Options of a server.
 type Options struct {
 	// KeysOf returns the provider of all keys that pods of a namespace may reach. The names that
-	// it gets have the use of the key. It has to cost nothing.
+	// the provider gets include the use of the key. KeysOf has to be cheap.
 	KeysOf func(namespace string) keys.Provider
 	Access Access
 	// Certificate returns the certificate for a connection, see [tls.Config].
@@ -101,18 +101,18 @@ func (s *Server) Serve(l net.Listener) error {
 	return nil
 }
 
-// Shutdown lets brokers connect elsewhere, and waits for the calls that have begun until ctx
-// ends.
+// Shutdown makes brokers connect to other replicas, and waits until ctx ends for the calls that
+// have begun.
 func (s *Server) Shutdown(ctx context.Context) {
 	stop := context.AfterFunc(ctx, s.grpc.Stop)
 	defer stop()
 	s.grpc.GracefulStop()
 }
 
-// Load is what a server has at one time.
+// Load has the current numbers of a server.
 type Load struct{ Connections, Calls int }
 
-// Load returns what the server has now.
+// Load returns the current numbers of the server.
 func (s *Server) Load() Load { return Load{s.connections.now(), s.calls.now()} }
 
 // FailedHandshakes returns how many connections have ended because their TLS handshake failed.

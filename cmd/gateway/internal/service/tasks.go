@@ -30,7 +30,7 @@ func (s *Server) DescribeKey(ctx context.Context, in *gatewayv1.DescribeKeyReque
 	}
 	defer done()
 	if r.key.Public() != nil && r.key.Remote() && !r.key.Signs() {
-		// A broker would take it for a public key, and wrap with it what it can never unwrap.
+		// A broker would use it as a public key, and wrap data keys that nobody could unwrap.
 		return nil, s.failed(ctx, r.pod, in.GetUse(), fmt.Errorf("%w: it is a key pair that does not sign, expected a key that signs, or an AES key", keys.ErrUnusable))
 	}
 	out := &gatewayv1.DescribeKeyResponse{Version: r.key.Version()}
@@ -82,7 +82,8 @@ func (r *request) sign(ctx context.Context, in *gatewayv1.SignRequest) ([]byte, 
 		return nil, fmt.Errorf("%w: it has no private key", keys.ErrUnusable)
 	}
 	if r.operation == profile.OpSignData && r.key.OfAuthority() {
-		// What is signed could be a certificate, which no rule of SignCertificate has checked.
+		// The signed data could be a certificate that has not passed the checks of
+		// SignCertificate.
 		return nil, fmt.Errorf("%w: it belongs to a certificate authority, expected a key that signs no certificates", keys.ErrUnusable)
 	}
 	switch r.key.Public().(type) {
@@ -110,7 +111,7 @@ func (r *request) sign(ctx context.Context, in *gatewayv1.SignRequest) ([]byte, 
 	return signature, err
 }
 
-// cipher returns the cipher of the key, or an error that says that there is none.
+// cipher returns the cipher of the key, or an error if it has none.
 func (r *request) cipher(ctx context.Context) (engine.Cipher, error) {
 	if cipher := r.key.Cipher(ctx); cipher != nil {
 		return cipher, nil

@@ -21,14 +21,14 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
-// entry is one KeyProvider or ClusterKeyProvider and what it opened.
+// entry is one KeyProvider or ClusterKeyProvider, with the provider that was opened for it.
 type entry struct {
 	source *Source
 	key    types.NamespacedName
 	// selector selects the namespaces of a ClusterKeyProvider. The mutex of the source guards
 	// it.
 	selector labels.Selector
-	// now is what calls use.
+	// now is the state that calls use.
 	now atomic.Pointer[state]
 
 	mu      sync.Mutex
@@ -37,20 +37,20 @@ type entry struct {
 	closed  bool
 	// stop ends following the Secret. It is nil if there is none.
 	stop context.CancelFunc
-	// secret is what is known of the Secret, nil for nothing.
+	// secret is the state of the Secret, or nil if it is not known.
 	secret *secret
 	// config and credentials belong to the open provider.
 	config      *providers.Config
 	credentials providers.Credentials
 }
 
-// version says which version of which resource something was made of.
+// version identifies the version of the resource from which something was made.
 type version struct {
 	uid        types.UID
 	generation int64
 }
 
-// state is what calls need of an entry, and what is reported of it. It does not change.
+// state has the data of an entry for calls and for reports. It does not change.
 type state struct {
 	version version
 	spec    *v1alpha1.KeyProviderSpec
@@ -122,7 +122,7 @@ func (e *entry) follow(ctx context.Context) {
 	})
 }
 
-// open makes now what the spec and the Secret say.
+// open opens the provider that the spec and the Secret describe, and sets now.
 func (e *entry) open() {
 	before := e.now.Load()
 	next := &state{version: e.version, spec: e.spec, problem: before.problem}
@@ -172,7 +172,7 @@ func (e *entry) open() {
 	e.replace(next)
 }
 
-// replace has calls use another state, and closes the provider of the one before.
+// replace sets another state for calls, and closes the provider of the state before.
 func (e *entry) replace(next *state) {
 	before := e.now.Swap(next)
 	if before.provider != nil && before.provider != next.provider {
@@ -183,7 +183,7 @@ func (e *entry) replace(next *state) {
 	}
 }
 
-// close closes the provider for ever.
+// close closes the provider permanently.
 func (e *entry) close(reason string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

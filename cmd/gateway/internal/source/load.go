@@ -2,7 +2,7 @@
 
 package source
 
-// Load is what the providers of one type have at one time.
+// Load has the current numbers of the providers of one type.
 type Load struct {
 	// Usable and Unusable are the numbers of key providers that are open, and that are not open
 	// because of a problem that the log has.
@@ -19,8 +19,7 @@ func (s *Source) Ready() bool {
 	return s.read
 }
 
-// Load returns what the providers of each type have. Types of the options are in it also if they
-// have no provider.
+// Load returns the numbers of each type in the options, even if it has no provider.
 func (s *Source) Load() map[string]Load {
 	all := map[string]Load{}
 	for name := range s.options.Types {

@@ -20,15 +20,16 @@ import (
 )
 
 const (
-	// firstPause and maxPause are how long a follower waits before it reads a Secret again
-	// that it could not read or watch. A tenth to the whole is taken, at random.
+	// firstPause and maxPause are the first and the longest pause before a follower reads a
+	// Secret again that it could not read or watch. Each pause is a random part of it, from a
+	// tenth to the whole.
 	firstPause = time.Second
 	maxPause   = 2 * time.Minute
-	// watchSeconds is how long one request to watch takes at most; some take half.
+	// watchSeconds is the maximum duration of one request to watch. Some take half of it.
 	watchSeconds = 20 * 60
 )
 
-// secret is what is known of a Secret.
+// secret is the state of a Secret.
 type secret struct {
 	credentials providers.Credentials
 	// version is the resource version of the Secret.
@@ -44,8 +45,8 @@ type follower struct {
 	namespace, name string
 }
 
-// run calls changed with what is found, until ctx ends. If the API server does not answer,
-// what was found before stays.
+// run calls changed with each new state, until ctx ends. While the API server does not answer,
+// the last state remains.
 func (f *follower) run(ctx context.Context, changed func(*secret)) {
 	pause := firstPause
 	for known := false; ctx.Err() == nil; {
@@ -78,13 +79,13 @@ func (f *follower) run(ctx context.Context, changed func(*secret)) {
 	}
 }
 
-// missing is what is known of a Secret that is not there.
+// missing returns the state of a Secret that does not exist.
 func (f *follower) missing() *secret {
 	return &secret{problem: fmt.Sprintf("there is no Secret %q in namespace %q", f.name, f.namespace), reason: providerreport.SecretNotFound}
 }
 
-// watch calls changed for each change after a version, or with an empty version for what there
-// is and each change. It reports whether it could watch.
+// watch calls changed for each change after a version. With an empty version, it first calls
+// changed with the current state. It reports whether it could watch.
 func (f *follower) watch(ctx context.Context, version string, changed func(*secret)) bool {
 	seconds := watchSeconds/2 + rand.Int64N(watchSeconds/2)
 	changes, err := f.secrets.Watch(ctx, metav1.ListOptions{
@@ -108,7 +109,7 @@ func (f *follower) watch(ctx context.Context, version string, changed func(*secr
 	return true
 }
 
-// credentialsOf takes from a Secret the entries that are credentials.
+// credentialsOf returns the entries of a Secret that are credentials.
 func credentialsOf(found *corev1.Secret) *secret {
 	credentials := providers.Credentials{}
 	for name, value := range found.Data {

@@ -39,8 +39,8 @@ type Options struct {
 	// Secrets gets and watches single Secrets by their names. There is one request to watch for
 	// each provider, so the client should not limit itself to a few requests a second.
 	Secrets corev1client.SecretsGetter
-	// OperatorNamespace has the Secrets of ClusterKeyProviders. Besides the namespaces of
-	// Kubernetes, it never has providers of its own.
+	// OperatorNamespace has the Secrets of ClusterKeyProviders. It never has KeyProviders, as the
+	// namespaces of Kubernetes.
 	OperatorNamespace string
 	Logger            *slog.Logger
 }
@@ -53,7 +53,7 @@ type Source struct {
 	ended chan struct{}
 
 	mu sync.RWMutex
-	// read is whether all objects have been read once.
+	// read reports whether all objects have been read once.
 	read       bool
 	namespaces map[string]labels.Set
 	// entries are the entries of KeyProviders. ClusterKeyProviders have an empty namespace.
@@ -105,7 +105,7 @@ func (s *Source) Run(ctx context.Context) error {
 	return nil
 }
 
-// handler calls put for an object that is there, and remove for one that is gone.
+// handler calls put for each new or changed object, and remove for each deleted object.
 func handler(put func(client.Object), remove func(types.NamespacedName)) toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { put(o.(client.Object)) },
@@ -167,7 +167,7 @@ func (s *Source) close() {
 	s.drained.Wait()
 }
 
-// drain closes a provider once calls that have begun had time to end.
+// drain closes a provider after the calls that have begun have had time to end.
 func (s *Source) drain(provider providers.Provider) {
 	s.drained.Go(func() {
 		select {
@@ -178,7 +178,7 @@ func (s *Source) drain(provider providers.Provider) {
 	})
 }
 
-// find returns the provider that a name means in a namespace, or nil.
+// find returns the provider with a name in a namespace, or nil.
 func (s *Source) find(namespace, name string) (*entry, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -195,8 +195,8 @@ func (s *Source) find(namespace, name string) (*entry, error) {
 	return s.entries[types.NamespacedName{Namespace: namespace, Name: name}], nil
 }
 
-// For returns the provider of all keys that a namespace may use, by ids <provider>/<id>. The
-// use of a key names the profile, which the key provider has to allow. For costs nothing.
+// For returns the provider of all keys that a namespace may use, by ids <provider>/<id>. The use
+// of a key names the profile, which the key provider has to allow. For is cheap.
 func (s *Source) For(namespace string) keys.Provider { return view{s, namespace} }
 
 type view struct {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package apierror says in plain words what an error of an API server means: which right is
-// missing, that the cluster does not accept the credentials, or that it does not answer.
+// Package apierror explains errors of an API server in plain words: the user lacks a right, the
+// cluster does not accept the credentials, or the cluster does not answer.
 package apierror
 
 import (
@@ -18,14 +18,14 @@ import (
 // noRight matches the API server's message when a user lacks a right.
 var noRight = regexp.MustCompile(`[a-z0-9.-]+(?: "[^"]*")? is forbidden: User "([^"]*)" cannot ([a-z]+) resource "([^"]*)" in API group "[^"]*"(?: in the namespace "([^"]*)"| at the cluster scope)?`)
 
-// LacksRight reports whether an error is one of authorization. An error of admission
-// has the same code.
+// LacksRight reports whether an error is about authorization. An error of admission has the same
+// code.
 func LacksRight(err error) bool {
 	return apierrors.IsForbidden(err) && noRight.MatchString(err.Error())
 }
 
-// Plain says on one line what an error of a cluster means: which right is
-// missing, that the credentials are not taken, or that nobody answers.
+// Plain returns one line that explains an error of a cluster: which right the user lacks, that
+// the credentials are not accepted, or that the cluster does not answer.
 func Plain(err error) string {
 	var unreachable *url.Error
 	switch {
@@ -62,8 +62,8 @@ var clusterWide = map[string]bool{
 // OneLine returns a text with each run of white space as one space.
 func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// Body returns the body of an answer, or the error as the API server words it. The method
-// Raw of an answer has an error without the API server's words.
+// Body returns the body of an answer, or the error with the message of the API server. The method
+// Raw of an answer returns an error without that message.
 func Body(answer rest.Result) ([]byte, error) {
 	if err := answer.Error(); err != nil {
 		return nil, err

@@ -11,8 +11,9 @@ import (
 // proxied matches the path of a question to a pod through the API server.
 var proxied = regexp.MustCompile(`/api/v1/namespaces/[^/]+/pods/[^/]+/proxy/`)
 
-// Bound returns a transport that ends each answer of a pod after a little more than the longest answer of a
-// broker. Any pod can claim to have a broker, and answer without an end: client-go reads errors as a whole.
+// Bound returns a transport that ends each answer of a pod after a little more than the longest
+// answer of a broker. Any pod can claim to have a broker and send an endless answer, and
+// client-go reads errors into memory.
 func Bound(inner http.RoundTripper) http.RoundTripper { return bound{inner} }
 
 type bound struct{ inner http.RoundTripper }
@@ -25,11 +26,11 @@ func (b bound) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// limited is a body of which only a part is read.
+// limited is a body that ends after a number of bytes.
 type limited struct {
 	io.Reader
 	io.Closer
 }
 
-// WrappedRoundTripper lets client-go find the transport inside.
+// WrappedRoundTripper returns the wrapped transport, which client-go looks for.
 func (b bound) WrappedRoundTripper() http.RoundTripper { return b.inner }

@@ -17,8 +17,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
-// Probe is a pod that asks for a broker and for nothing else, and that each Pod
-// Security Standard admits.
+// Probe is a pod that asks only for a broker, and that each Pod Security Standard admits.
 func Probe(namespace string) *corev1.Pod {
 	deny, must := false, true
 	return &corev1.Pod{
@@ -43,9 +42,9 @@ func Probe(namespace string) *corev1.Pod {
 	}
 }
 
-// NewPod returns a pod with the broker that a pod would get now. It creates a pod as a
-// dry run: the API server sends it through admission and stores nothing. That needs
-// the right to create pods.
+// NewPod returns a pod with the broker that a pod would get now. It creates a pod as a dry run:
+// the API server sends it through admission and stores nothing. The user needs the right to
+// create pods.
 func NewPod(ctx context.Context, client kubernetes.Interface, namespace string) (*corev1.Pod, error) {
 	pod, err := client.CoreV1().Pods(namespace).Create(ctx, Probe(namespace), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	switch {

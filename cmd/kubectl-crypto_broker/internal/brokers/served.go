@@ -93,7 +93,7 @@ func Started(pod *corev1.Pod) bool {
 	return status != nil && status.Started != nil && *status.Started
 }
 
-// Sets are the sets of profiles that the brokers of each namespace should serve.
+// Sets reads and remembers the sets of profiles that the brokers of each namespace should serve.
 type Sets struct {
 	client kubernetes.Interface
 
@@ -115,21 +115,21 @@ func (s *Sets) of(ctx context.Context, namespace string) (string, error) {
 	return profile.Digest([]byte(file)), nil
 }
 
-// None reports whether the namespace has no set, or an empty one, so that its brokers
-// do not start. It returns false if that is not known.
+// None reports whether the namespace has no set or an empty one, so that its brokers do not
+// start. It returns false if the set cannot be read.
 func (s *Sets) None(ctx context.Context, namespace string) bool {
 	file, err := s.file(ctx, namespace)
 	return apierrors.IsNotFound(err) || errors.Is(err, errNoSet) || err == nil && profile.Empty([]byte(file))
 }
 
-// BaselineMissing reports whether the operator is known to serve nothing new in the
-// namespace, because it does not know what the namespace served before.
+// BaselineMissing reports whether the operator serves nothing new in the namespace because its
+// baseline is missing. It returns false if that is not known.
 func (s *Sets) BaselineMissing(ctx context.Context, namespace string) bool {
 	set, err := s.configMap(ctx, namespace)
 	if err != nil {
 		return false
 	}
-	// What can't be read of the annotations counts as not there, as for the operator.
+	// Annotations that cannot be read count as missing, as for the operator.
 	served, _ := downgrade.Read(set.Data[profile.FileName], set.Annotations, render.Result{})
 	return served.IsUnknown()
 }

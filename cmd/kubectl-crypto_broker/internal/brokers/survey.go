@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package brokers finds the pods of a cluster that have a broker or miss theirs, what each
-// broker serves, and whether a new pod would get another one.
+// Package brokers finds the pods of a cluster that have a broker, or that asked for one and have
+// none. It finds out what each broker serves, and whether a new pod would get another broker.
 package brokers
 
 import (
@@ -63,13 +63,13 @@ type Row struct {
 	Version string `json:"version,omitempty"`
 	Image   string `json:"image,omitempty"`
 	Node    string `json:"node,omitempty"`
-	// Note says why something is not known or not as it should be.
+	// Note says why something is not known or wrong.
 	Note string `json:"note,omitempty"`
 
 	Owner workload.Owner `json:"-"`
-	// leftOut reports whether no new pod of the pod's namespace gets a broker.
+	// leftOut reports whether new pods of the pod's namespace never get a broker.
 	leftOut bool
-	// doubt says why leftOut is not known, empty if it is known.
+	// doubt says why leftOut is not known. It is empty if leftOut is known.
 	doubt string
 }
 
@@ -79,21 +79,21 @@ const askers = 16
 // Survey lists the pods of a namespace, or of all namespaces, with their brokers.
 type Survey struct {
 	Client kubernetes.Interface
-	// Ask says that brokers are asked which set they serve.
+	// Ask makes the survey ask brokers which set they serve.
 	Ask bool
-	// AskIn restricts Ask to brokers of some namespaces; nil for all. A broker that has not
-	// started is described in any case.
+	// AskIn restricts Ask to brokers of some namespaces. It is nil for all namespaces. A broker
+	// that has not started is always described.
 	AskIn func(namespace string) bool
-	// Judge says that outdated brokers are marked.
+	// Judge makes the survey mark outdated brokers.
 	Judge bool
-	// All says that pods that want no broker are listed, too.
+	// All makes the survey list pods that ask for no broker, too.
 	All bool
-	// Owners are the owners of pods that are known already; nil for none.
+	// Owners are the known owners of pods, or nil.
 	Owners *workload.Owners
 }
 
-// Rows returns the pods in the order of namespace and name, and notes about what could
-// not be found out.
+// Rows returns the pods in the order of namespace and name, and notes about facts that could not
+// be found out.
 func (s Survey) Rows(ctx context.Context, namespace, selector string) (rows []Row, notes []string, err error) {
 	pods, err := s.Client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 	switch {
@@ -109,7 +109,8 @@ func (s Survey) Rows(ctx context.Context, namespace, selector string) (rows []Ro
 	return s.Of(ctx, found, namespace)
 }
 
-// Of is Rows for pods that were read before: the pods of a namespace, or of all if it is empty.
+// Of is Rows for pods that the caller has read: the pods of a namespace, or of all namespaces if
+// namespace is empty.
 func (s Survey) Of(ctx context.Context, pods []*corev1.Pod, namespace string) (rows []Row, notes []string, err error) {
 	namespaces, err := s.namespaces(ctx, namespace)
 	switch {
@@ -190,13 +191,12 @@ func (s Survey) namespaces(ctx context.Context, namespace string) (map[string]la
 	return all, nil
 }
 
-// IsLabelled reports whether pods of a namespace get a broker unless they say
-// otherwise.
+// IsLabelled reports whether pods of a namespace get a broker by default.
 func IsLabelled(ns *corev1.Namespace) bool {
 	return ns.Labels[contract.InjectionLabel] == contract.InjectionEnabled
 }
 
-// tries is in how many namespaces a dry run is tried, because the user may lack the
+// tries is the number of namespaces in which a dry run is tried, because the user may lack the
 // right to create pods in some.
 const tries = 5
 
@@ -263,8 +263,8 @@ func describe(pod *corev1.Pod, byDefault, leftOut bool) Row {
 	return r
 }
 
-// Doubt returns a note if pods are listed although it is not known whether their
-// namespace is left out; else it is empty.
+// Doubt returns a note if rows has pods of a namespace of which it is not known whether it is
+// left out. Otherwise the note is empty.
 func Doubt(rows []Row) string {
 	for _, r := range rows {
 		if r.doubt != "" && (r.Broker == Missing || r.Broker == Outdated) {

@@ -17,9 +17,9 @@ import (
 // errNoSet is the error if the ConfigMap of a namespace has no set of profiles.
 var errNoSet = errors.New("there is no set of profiles in it")
 
-// Waiting says what a broker that has not started waits for, as far as the
-// cluster shows it: a node, its image, the end of a back-off, or a first profile.
-// Other reasons, such as a missing Secret, are in the pod's events.
+// Waiting returns what a broker that has not started waits for, as far as the cluster shows it: a
+// node, its image, the end of a back-off, or a first profile. Other reasons, such as a missing
+// Secret, are in the pod's events.
 func Waiting(ctx context.Context, pod *corev1.Pod, sets *Sets) string {
 	if pod.Spec.NodeName == "" {
 		for _, condition := range pod.Status.Conditions {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bundle collects what support needs to know of an installation into an archive. It
-// writes no object as it is: it copies the fields that it knows to have no secret in them.
-// So what a new version of Kubernetes adds to an object, or a person writes where nobody
-// expects it, stays out.
+// Package bundle collects information about an installation into an archive for support. It never
+// writes a whole object. It copies only fields that contain no secret, so fields of a new version
+// of Kubernetes, and values in unexpected places, stay out of the archive.
 package bundle
 
 import (
@@ -24,7 +23,7 @@ import (
 // folder is the folder in the archive.
 const folder = "crypto-broker-bundle"
 
-// always is what no archive has.
+// always lists what every archive leaves out.
 const always = `This archive has no Secret, no value of an environment variable, and no private key. Of each object it has only the
 fields that support needs:
 - of annotations and labels: the ones of cryptobroker.io that Kubernetes or the operator reads, and app.kubernetes.io
@@ -43,7 +42,7 @@ type archive struct {
 	compressed *gzip.Writer
 	files      *tar.Writer
 	made       time.Time
-	// names are the files so far, leftOut what could not be read.
+	// names are the files so far, and leftOut lists what could not be read.
 	names, leftOut []string
 }
 
@@ -75,8 +74,8 @@ func (a *archive) object(name string, value any) error {
 	return a.text(name, string(data))
 }
 
-// without notes that something could not be read. That is no error of the archive, so it
-// returns nil.
+// without records that something could not be read. It returns nil, because that does not make
+// the archive invalid.
 func (a *archive) without(what string, err error) error {
 	a.leftOut = append(a.leftOut, fmt.Sprintf("%s: %s", what, apierror.OneLine(apierror.Plain(err))))
 	return nil

@@ -22,9 +22,9 @@ import (
 )
 
 const (
-	// logBytes is how much of the end of the log of each container the archive has.
+	// logBytes is the number of bytes of the end of each container's log in the archive.
 	logBytes = 4 << 20
-	// logLines is the same in lines.
+	// logLines is the number of lines of it.
 	logLines = 20000
 	// setsPage is the number of ConfigMaps that are read at a time, each of up to 1 MiB.
 	setsPage = 20
@@ -33,16 +33,16 @@ const (
 // Collector collects an archive.
 type Collector struct {
 	Client kubernetes.Interface
-	// Namespace limits what is collected to one namespace, beside the operator; empty for
-	// all namespaces.
+	// Namespace limits the archive to the operator and one namespace. It is empty for all
+	// namespaces.
 	Namespace string
 	// Checker makes the findings of the archive.
 	Checker *check.Checker
-	// Now is when the archive is made.
+	// Now is the time of the archive.
 	Now time.Time
 }
 
-// Write writes the archive. It returns what could not be read, a line each.
+// Write writes the archive. It returns a line for each thing that could not be read.
 func (c *Collector) Write(ctx context.Context, w io.Writer) (leftOut []string, err error) {
 	operator, err := installation.Find(ctx, c.Client, c.Checker.OperatorNamespace)
 	if err != nil {
@@ -159,7 +159,7 @@ func (c *Collector) clusterProfiles(ctx context.Context, _ installation.Operator
 	return a.object("cluster/clustercryptoprofiles.yaml", all)
 }
 
-// namespaces adds the labels of namespaces, by which brokers and profiles come to them.
+// namespaces adds the labels of namespaces, which select the namespaces for brokers and profiles.
 func (c *Collector) namespaces(ctx context.Context, _ installation.Operator, a *archive) error {
 	all := []about{}
 	if c.Namespace != "" {

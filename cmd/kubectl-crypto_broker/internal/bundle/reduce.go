@@ -25,7 +25,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/signing"
 )
 
-// annotations are those that the archive has.
+// annotations are the annotations in the archive.
 var annotations = []string{
 	contract.InjectAnnotation, contract.AllowedProfilesAnnotation, contract.ContainersAnnotation, contract.SocketPathAnnotation,
 	contract.CPURequestAnnotation, contract.CPULimitAnnotation, contract.MemoryRequestAnnotation, contract.MemoryLimitAnnotation,
@@ -33,7 +33,7 @@ var annotations = []string{
 	contract.InjectedAnnotation, v1alpha1.AllowWeakerAnnotation, v1alpha1.ProfilesHistoryAnnotation, v1alpha1.OldestProfilesAnnotation,
 }
 
-// labels are those that the archive has.
+// labels are the labels in the archive.
 var labels = []string{
 	contract.InjectionLabel, v1alpha1.CatalogueLabel, corev1.LabelMetadataName,
 	"app.kubernetes.io/name", "app.kubernetes.io/instance", "app.kubernetes.io/version", "app.kubernetes.io/part-of", "app.kubernetes.io/managed-by",

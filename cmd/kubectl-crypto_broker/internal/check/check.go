@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package check finds out whether an installation of the operator is sound. It asks one
-// question after the other, and answers each with a state and a sentence. It changes
-// nothing: what it creates are dry runs. It reads no content of Secrets.
+// Package check finds out whether an installation of the operator works. It makes one check after
+// the other, and reports a state and a sentence for each. It changes nothing, because it creates
+// objects only as dry runs. It reads no content of Secrets.
 package check
 
 import (
@@ -16,28 +16,28 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/installation"
 )
 
-// State is the answer to a question.
+// State is the result of a check.
 type State string
 
 // States of a finding.
 const (
-	// OK means that what was asked is as it should be.
+	// OK means that the check found no problem.
 	OK State = "OK"
-	// Warning means that brokers are injected and profiles are served, and that
-	// somebody should look at what was found.
+	// Warning means that brokers are injected and profiles are served, but that somebody should
+	// look at the finding.
 	Warning State = "WARNING"
 	// Failed means that something does not work.
 	Failed State = "FAILED"
-	// Skipped means that the question could not be answered.
+	// Skipped means that the check could not be made.
 	Skipped State = "SKIPPED"
 )
 
-// Finding is the answer to one question.
+// Finding is the result of one check, with a sentence.
 type Finding struct {
-	// Check names the question.
+	// Check is the name of the check.
 	Check string `json:"check"`
 	State State  `json:"state"`
-	// Found says what was found, and what to do if it is not as it should be.
+	// Found says what was found, and what to do if it is a problem.
 	Found string `json:"found"`
 }
 
@@ -53,15 +53,15 @@ type Checker struct {
 	OperatorNamespace string
 
 	operator installation.Operator
-	// made is a pod with a broker from a dry run; nil if none was made.
+	// made is a pod with a broker from a dry run, or nil.
 	made *corev1.Pod
 	// answered reports whether a webhook of the operator has answered the API server.
 	answered bool
-	// unreached is the message of the API server that could not call the operator.
+	// unreached is the message of an API server that could not call the operator.
 	unreached string
 }
 
-// Run asks all questions, in the order in which the answers depend on each other.
+// Run makes all checks, in the order in which they depend on each other.
 func (c *Checker) Run(ctx context.Context) ([]Finding, error) {
 	var err error
 	if c.operator, err = installation.Find(ctx, c.Client, c.OperatorNamespace); err != nil {
@@ -95,12 +95,12 @@ func (c *Checker) Run(ctx context.Context) ([]Finding, error) {
 	return findings, nil
 }
 
-// cannotTell is the answer if an error leaves a question open.
+// cannotTell is the result of a check that an error has prevented.
 func cannotTell(what string, err error) (State, string) {
 	return Skipped, fmt.Sprintf("cannot tell %s: %s", what, apierror.OneLine(apierror.Plain(err)))
 }
 
-// worse returns the worse of two answers.
+// worse returns the worse of two states.
 func worse(a, b State) State {
 	rank := map[State]int{OK: 0, Warning: 1, Skipped: 2, Failed: 3}
 	if rank[b] > rank[a] {
@@ -109,7 +109,7 @@ func worse(a, b State) State {
 	return a
 }
 
-// answer collects sentences and the worst of their states.
+// answer collects the sentences of a check and the worst of their states.
 type answer struct {
 	state State
 	found []string

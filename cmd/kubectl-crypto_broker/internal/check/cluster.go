@@ -17,8 +17,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/installation"
 )
 
-// template asks whether the InjectionTemplate is there, and is the one that new brokers are
-// made from.
+// template checks that the InjectionTemplate exists, and that new brokers are made from it.
 func (c *Checker) template(ctx context.Context) (State, string) {
 	name := c.operator.Argument("injection-template", c.operator.FullName())
 	image, stamp, err := installation.ReadTemplate(ctx, c.Client, name)
@@ -45,7 +44,7 @@ func (c *Checker) template(ctx context.Context) (State, string) {
 // named is the maximum number of names that a sentence lists.
 const named = 5
 
-// some lists names, and of many the first.
+// some lists names. If there are many, it lists the first ones.
 func some(names []string) string {
 	slices.Sort(names)
 	if n := len(names) - named; n > 0 {
@@ -54,7 +53,7 @@ func some(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// namespaces asks whether labels of namespaces have the effect that they seem to have.
+// namespaces checks that labels of namespaces have the effect that users expect.
 func (c *Checker) namespaces(ctx context.Context) (State, string) {
 	var enabled int
 	var odd, excluded []string
@@ -93,7 +92,7 @@ func (c *Checker) namespaces(ctx context.Context) (State, string) {
 	return a.state, strings.Join(a.found, "; ")
 }
 
-// versions asks whether the plugin, the operator and the brokers are of one version.
+// versions checks that the plugin, the operator and the brokers have the same version.
 func (c *Checker) versions(ctx context.Context) (State, string) {
 	operator := installation.RunningVersion(ctx, c.Client, c.operator)
 	counted, err := brokers.Versions(ctx, c.Client, "")

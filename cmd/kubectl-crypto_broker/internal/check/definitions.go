@@ -24,8 +24,8 @@ var resources = []string{"cryptoprofiles", "clustercryptoprofiles", "injectionte
 
 const installDefinitions = "set crds.install=true of the chart, or apply config/crd"
 
-// definitions asks whether the resource definitions exist, are established, and
-// belong to this version.
+// definitions checks that the resource definitions exist, are established, and belong to this
+// version.
 func (c *Checker) definitions(ctx context.Context) (State, string) {
 	var differ []string
 	for _, resource := range resources {
@@ -64,7 +64,7 @@ func (c *Checker) definitions(ctx context.Context) (State, string) {
 	return OK, fmt.Sprintf("%s are established, with the schemas that this plugin knows", strings.Join(resources, ", "))
 }
 
-// discovered asks whether the API server has the resources. Everybody may ask that.
+// discovered reports whether the API server has the resources. Every user may ask that.
 func (c *Checker) discovered(missing error) (State, string) {
 	served, err := c.Client.Discovery().ServerResourcesForGroupVersion(v1alpha1.GroupVersion.String())
 	if err != nil && !apierrors.IsNotFound(err) {

@@ -19,9 +19,8 @@ import (
 // overdue is how long after the end of its lifetime a key should have been replaced.
 const overdue = 24 * time.Hour
 
-// signingKey asks whether the operator has a key to sign sets with. It reads only the
-// metadata of the Secret. A user without that right learns it from the key that a new
-// broker trusts.
+// signingKey checks that the operator has a key to sign sets with. It reads only the metadata of
+// the Secret. Without the right to do that, it uses the key that a new broker trusts.
 func (c *Checker) signingKey(ctx context.Context) (State, string) {
 	const what = "whether the operator has a signing key"
 	secret := c.operator.SigningSecret()

@@ -16,7 +16,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/installation"
 )
 
-// replicas asks whether the operator runs.
+// replicas checks that the operator runs.
 func (c *Checker) replicas(context.Context) (State, string) {
 	o, d := c.operator, c.operator.Deployment
 	switch {
@@ -43,12 +43,12 @@ func (c *Checker) replicas(context.Context) (State, string) {
 const (
 	// leasePause is the time between two reads of the Lease.
 	leasePause = 500 * time.Millisecond
-	// longestLease bounds how long a Lease is believed to last, whatever it says.
+	// longestLease is an upper bound for the duration that a Lease claims.
 	longestLease = time.Minute
 )
 
-// leader asks whether a replica holds the Lease and renews it. It waits until the Lease
-// changes, because the clocks of the user and of the operator may differ.
+// leader checks that a replica holds the Lease and renews it. It waits until the Lease changes,
+// because the clocks of the user and of the operator may differ.
 func (c *Checker) leader(ctx context.Context) (State, string) {
 	leases := c.Client.CoordinationV1().Leases(c.operator.Namespace)
 	first, err := leases.Get(ctx, v1alpha1.LeaderElectionLease, metav1.GetOptions{})
@@ -89,7 +89,7 @@ func holder(lease *coordinationv1.Lease) string {
 	return *lease.Spec.HolderIdentity
 }
 
-// service asks whether the Service that the API server calls has ready endpoints.
+// service checks that the Service that the API server calls has ready endpoints.
 func (c *Checker) service(ctx context.Context) (State, string) {
 	service := c.operator.Service
 	if service == nil {

@@ -39,7 +39,7 @@ var InstalledPolicies = map[string]admissionregistrationv1.ValidationAction{
 // webhookOnly are the policies that are installed only where the webhook injects.
 var webhookOnly = []string{"has-broker-annotated", "has-broker-labelled", "named-containers"}
 
-// policies asks whether the admission policies of the chart are installed and bound.
+// policies checks that the admission policies of the chart are installed and bound.
 func (c *Checker) policies(ctx context.Context) (State, string) {
 	const what = "whether the admission policies are installed"
 	objects := c.Client.AdmissionregistrationV1()
@@ -91,7 +91,7 @@ func (c *Checker) policies(ctx context.Context) (State, string) {
 	return a.state, strings.Join(a.found, "; ")
 }
 
-// injectingPolicies asks whether the policies that inject are bound.
+// injectingPolicies checks that the policies that inject are bound.
 func (c *Checker) injectingPolicies(ctx context.Context, injecting []*admissionregistrationv1.MutatingAdmissionPolicy, a *answer) {
 	bindings, err := c.Client.AdmissionregistrationV1().MutatingAdmissionPolicyBindings().List(ctx, metav1.ListOptions{})
 	if err != nil {

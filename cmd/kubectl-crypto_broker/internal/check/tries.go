@@ -25,10 +25,11 @@ import (
 
 const elsewhere = "name another namespace by -n"
 
-// denied begins the API server's message when a webhook of the operator refuses an object.
+// denied is the beginning of the API server's message when a webhook of the operator refuses an
+// object.
 const denied = `" denied the request: `
 
-// unanswered is the answer if the API server could not call the operator.
+// unanswered is the result if the API server could not call the operator.
 func (c *Checker) unanswered(err error) (State, string) {
 	c.unreached = apierror.OneLine(err.Error())
 	if d := c.operator.Deployment; d != nil {
@@ -39,7 +40,7 @@ func (c *Checker) unanswered(err error) (State, string) {
 	return Failed, fmt.Sprintf("the API server cannot call the operator, because the network, a NetworkPolicy or a port is in the way, see the README of the chart: %s", c.unreached)
 }
 
-// injection asks whether a pod that asks for a broker gets one, by a dry run.
+// injection checks by a dry run that a pod that asks for a broker gets one.
 func (c *Checker) injection(ctx context.Context) (State, string) {
 	const what = "whether a pod that asks for a broker gets one"
 	pod, err := brokers.NewPod(ctx, c.Client, c.Namespace)
@@ -79,7 +80,7 @@ func (c *Checker) byPolicy(ctx context.Context) bool {
 }
 
 // leftOut returns a sentence if the operator leaves out the namespace of the dry runs. It returns
-// nothing if the operator does not, or if that is not known.
+// an empty text if the operator does not leave it out, or if that is not known.
 func (c *Checker) leftOut(ctx context.Context) string {
 	set := labels.Set{}
 	if namespace, err := c.Client.CoreV1().Namespaces().Get(ctx, c.Namespace, metav1.GetOptions{}); err == nil {
@@ -94,7 +95,7 @@ func (c *Checker) leftOut(ctx context.Context) string {
 	return ""
 }
 
-// validation asks whether the operator's webhook checks profiles, by a dry run of a profile
+// validation checks that the operator's webhook validates profiles, by a dry run of a profile
 // that it has to refuse.
 func (c *Checker) validation(ctx context.Context) (State, string) {
 	const what = "whether profiles are checked"
@@ -102,7 +103,7 @@ func (c *Checker) validation(ctx context.Context) (State, string) {
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "CryptoProfile"},
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "crypto-broker-dry-run-", Namespace: c.Namespace},
 	}
-	// The schema accepts this pattern, and the broker's compiler does not.
+	// The schema accepts this pattern, but the broker's compiler does not.
 	invalid.Spec.API.SignCertificate = &v1alpha1.SignCertificate{
 		SignAlg: "ecdsa", HashAlg: "sha-512",
 		Validity: v1alpha1.Validity{ValidNotBeforeOffset: "-1h", ValidNotAfterOffset: "8760h"},

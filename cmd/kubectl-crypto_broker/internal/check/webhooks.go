@@ -65,7 +65,7 @@ func (c *Checker) entries() (all []entry) {
 	return all
 }
 
-// webhooks asks whether all webhooks are configured, each with a caBundle.
+// webhooks checks that all webhooks are configured, each with a caBundle.
 func (c *Checker) webhooks(context.Context) (State, string) {
 	if err := c.operator.WebhooksUnknown; err != nil {
 		return cannotTell("whether the webhooks are configured", err)
@@ -101,13 +101,12 @@ func (c *Checker) webhooks(context.Context) (State, string) {
 	}
 }
 
-// leastRest is the rest of the lifetime of an authority at which the operator has long made
-// its successor.
+// leastRest is the remaining lifetime of an authority below which a successor should exist.
 const leastRest = 30 * 24 * time.Hour
 
-// certificate asks whether the API server accepts the serving certificate, and for how long
-// its authority is valid. The serving certificates are in the memory of the replicas, so
-// only a call shows whether they match the caBundle.
+// certificate checks that the API server accepts the serving certificate, and for how long its
+// authority is valid. The serving certificates are in the memory of the replicas, so only a call
+// shows whether they match the caBundle.
 func (c *Checker) certificate(context.Context) (State, string) {
 	if err := c.operator.WebhooksUnknown; err != nil {
 		return cannotTell("which certificates the API server trusts", err)
@@ -138,7 +137,7 @@ func (c *Checker) certificate(context.Context) (State, string) {
 	}
 }
 
-// lastDay returns until when the last authority of a bundle is valid.
+// lastDay returns the day on which the last authority of a bundle expires.
 func lastDay(bundle []byte) (until time.Time) {
 	for block, rest := pem.Decode(bundle); block != nil; block, rest = pem.Decode(rest) {
 		certificate, err := x509.ParseCertificate(block.Bytes)

@@ -84,8 +84,8 @@ func NamespacesOf(policy *admissionregistrationv1.MutatingAdmissionPolicy) *meta
 	return nil
 }
 
-// Selects reports whether a selector matches a set of labels. A selector that is nil
-// matches all labels, and an invalid one none.
+// Selects reports whether a selector matches a set of labels. A nil selector matches all labels.
+// An invalid selector matches none.
 func Selects(selector *metav1.LabelSelector, set map[string]string) bool {
 	parsed, err := metav1.LabelSelectorAsSelector(selector)
 	return selector == nil || err == nil && parsed.Matches(labels.Set(set))

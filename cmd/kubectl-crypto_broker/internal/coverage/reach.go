@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package coverage finds out which namespaces the operator injects into: those that its
+// Package coverage finds out into which namespaces the operator injects: the namespaces that its
 // webhook or one of its policies selects.
 package coverage
 
@@ -20,25 +20,23 @@ import (
 // ExcludedNamespace is the reason why a pod of an excluded namespace gets no broker.
 const ExcludedNamespace = "excluded namespace"
 
-// Excluded reports whether brokers are never injected into a namespace, whatever is
-// installed.
+// Excluded reports whether brokers are never injected into a namespace, in any installation.
 func Excluded(namespace string) bool {
 	return contract.IsExcluded(namespace)
 }
 
-// Reach says into which namespaces brokers are injected: into those that a webhook or
-// a policy of the operator selects. It reads webhooks and policies once, when it is
-// first asked.
+// Reach tells into which namespaces brokers are injected: the namespaces that a webhook or a
+// policy of the operator selects. It reads webhooks and policies once, when it is first asked.
 type Reach struct {
-	// namespaces are the labels of namespaces, as far as they are known.
+	// namespaces are the known labels of namespaces.
 	namespaces map[string]labels.Set
 	// webhooks and policies are their selectors of namespaces.
 	webhooks, policies func() ([]*metav1.LabelSelector, error)
 	known              map[string]bool
 }
 
-// NewReach returns a Reach that has read nothing yet. namespaces are the labels of
-// namespaces, as far as they are known.
+// NewReach returns a Reach that has read nothing yet. namespaces are the known labels of
+// namespaces.
 func NewReach(ctx context.Context, client kubernetes.Interface, namespaces map[string]labels.Set) *Reach {
 	return &Reach{
 		namespaces: namespaces,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dashboard serves a page about the fleet on the loopback interface, for the user who has
-// started the command and for nobody else.
+// Package dashboard serves a page about the fleet on the loopback interface, only for the user
+// who has started the command.
 //
 // Everything is below a path with a secret, which only the terminal of the user shows. So other users of
 // the machine, and pages of other origins, can't read the fleet or ask anything with the rights of
@@ -31,8 +31,8 @@ import (
 //go:embed page
 var embedded embed.FS
 
-// Ask asks something of the rollout of a profile with the rights of the user, and returns what the
-// rollout does then.
+// Ask requests an action on the rollout of a profile with the rights of the user, and returns a
+// sentence about its effect.
 type Ask func(ctx context.Context, source downgrade.Source, action rollouts.Action, seen rollouts.Seen) (then string, err error)
 
 // Server serves the page.
@@ -53,7 +53,7 @@ const (
 	maxStreams = 16
 	// maxRequest bounds the body of a request, in bytes.
 	maxRequest = 4096
-	// heartbeat is the time after which a page hears that nothing has changed.
+	// heartbeat is the time after which a page gets a message although nothing has changed.
 	heartbeat = 15 * time.Second
 	// writeTimeout bounds how long a page may take for one state.
 	writeTimeout = 30 * time.Second
@@ -71,7 +71,7 @@ func Listen(port uint16, ask Ask) (*Server, error) {
 // URL returns the address of the page with its secret.
 func (s *Server) URL() string { return fmt.Sprintf("http://%s/%s/", s.listener.Addr(), s.secret) }
 
-// Publish brings a state of the fleet to all open pages.
+// Publish sends a state of the fleet to all open pages.
 func (s *Server) Publish(f *fleet.Fleet) error {
 	state, err := json.Marshal(f)
 	if err != nil {

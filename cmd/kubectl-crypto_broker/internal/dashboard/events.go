@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// events sends the states of the fleet, as server-sent events (HTML Living Standard, section 9.2). A page
-// that is slow leaves out states.
+// events sends the states of the fleet, as server-sent events (HTML Living Standard, section
+// 9.2). A slow page misses some states.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	if !s.open() {
 		http.Error(w, "Too many pages are open.", http.StatusServiceUnavailable)

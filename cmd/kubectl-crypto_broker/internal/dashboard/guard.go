@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// policy lets the page load its own files, and nothing else. Scripts can't make markup of text.
+// policy lets the page load only its own files. Scripts cannot turn text into markup.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
@@ -42,16 +42,16 @@ func (s *Server) guarded(inner http.Handler) http.Handler {
 	})
 }
 
-// isOwn reports whether a host is the name of this server. A page of another name, which an attacker
-// lets lead to 127.0.0.1, has that other name here.
+// isOwn reports whether a host is the name of this server. If an attacker points another name to
+// 127.0.0.1 (DNS rebinding), the host is that other name.
 func (s *Server) isOwn(host string) bool {
 	name, port, err := net.SplitHostPort(host)
 	_, own, _ := net.SplitHostPort(s.listener.Addr().String()) // it is an address of this form
 	return err == nil && port == own && (name == "127.0.0.1" || name == "localhost")
 }
 
-// isForeign reports whether a page of another origin loads something from this one. A person who
-// enters the address, or follows it from a terminal in another page, navigates.
+// isForeign reports whether a page of another origin loads something from this server. A user who
+// enters the address, or follows a link to it, navigates, which is allowed.
 func isForeign(header http.Header) bool {
 	site := header.Get("Sec-Fetch-Site")
 	return (site == "cross-site" || site == "same-site") && header.Get("Sec-Fetch-Mode") != "navigate"

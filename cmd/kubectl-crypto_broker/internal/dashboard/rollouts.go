@@ -15,13 +15,13 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/downgrade"
 )
 
-// request is what a page asks of a rollout.
+// request is an action that a page requests on a rollout.
 type request struct {
 	Kind      string          `json:"kind"`
 	Namespace string          `json:"namespace"`
 	Name      string          `json:"name"`
 	Action    rollouts.Action `json:"action"`
-	// Attempt and Step are what the page has shown.
+	// Attempt and Step are the values that the page has shown.
 	Attempt string `json:"attempt"`
 	Step    int32  `json:"step"`
 }
@@ -31,8 +31,8 @@ type reply struct {
 	Says string `json:"says"`
 }
 
-// rollouts asks something of a rollout. The request needs the origin of the page, and a type that no form of a page can
-// send. The API server decides whether the user may.
+// rollouts serves requests for actions on rollouts. A request needs the origin of the page, and a
+// content type that no HTML form can send. The API server decides whether the user has the right.
 func (s *Server) rollouts(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Origin") != "http://"+r.Host {
 		answer(w, http.StatusForbidden, "This request does not say that it comes from the page.")
@@ -63,7 +63,7 @@ func (s *Server) rollouts(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, fmt.Sprintf("The rollout of %s %s.", source, then))
 }
 
-// answer answers a page by a sentence.
+// answer sends a sentence to a page.
 func answer(w http.ResponseWriter, code int, says string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dryrun creates pods in a cluster as dry runs, to find out what admission makes
-// of them. Nothing is stored.
+// Package dryrun creates pods in a cluster as dry runs, to find out how admission changes them.
+// Nothing is stored.
 package dryrun
 
 import (
@@ -33,7 +33,7 @@ const QuotaExceeded = " exceeded quota: "
 // Trial tries pods in a cluster.
 type Trial struct {
 	Client kubernetes.Interface
-	// Warnings collects what the API server warns of, if it is the handler of Client.
+	// Warnings collects the warnings of the API server, if it is the warning handler of Client.
 	// It may be nil for Create and WhyNot.
 	Warnings *Warnings
 }
@@ -62,10 +62,10 @@ func (w *Warnings) Take() []string {
 	return lines
 }
 
-// Inject puts into the pod of a manifest what admission adds for its broker. That is
-// the difference between two dry runs: of the pod, and of the same pod with injection
-// declined. Both have the defaults of the API server and the changes of others, so
-// these do not get into the manifest.
+// Inject adds the changes of admission for the broker to the pod of a manifest. It computes them
+// as the difference between two dry runs: of the pod, and of the same pod with injection
+// declined. Both have the defaults of the API server and the changes of other webhooks, so those
+// do not get into the manifest.
 func (t Trial) Inject(ctx context.Context, p *manifest.PodTemplate) (said []string, added bool, err error) {
 	admitted, err := t.Create(ctx, p, p.Pod.Annotations)
 	said = t.Warnings.Take()
@@ -86,9 +86,9 @@ func (t Trial) Inject(ctx context.Context, p *manifest.PodTemplate) (said []stri
 	return said, true, p.Patch(without, admitted)
 }
 
-// Create creates the pod of a template as a dry run. If the API server refuses it, the
-// error is a refusal of the pod. Create adds the volumes of claims as the controller
-// does, because mounts without a volume are refused; the claims need not exist.
+// Create creates the pod of a template as a dry run. If the API server refuses it, the error is a
+// refusal of the pod. Create adds the volumes of claims as the controller does, because mounts
+// without a volume are refused. The claims need not exist.
 func (t Trial) Create(ctx context.Context, p *manifest.PodTemplate, annotations map[string]string) (*corev1.Pod, error) {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "crypto-broker-dry-run-", Namespace: p.Namespace, Labels: p.Pod.Labels, Annotations: annotations},
@@ -113,8 +113,8 @@ func (t Trial) Create(ctx context.Context, p *manifest.PodTemplate, annotations 
 	}
 }
 
-// CreateWithout is Create of the same pod with injection declined. It drops the
-// warnings, because they are about a pod that nobody asked for.
+// CreateWithout creates the same pod with injection declined. It drops the warnings, because the
+// user did not ask for that pod.
 func (t Trial) CreateWithout(ctx context.Context, p *manifest.PodTemplate) (*corev1.Pod, error) {
 	declines := map[string]string{}
 	maps.Copy(declines, p.Pod.Annotations)
@@ -124,7 +124,7 @@ func (t Trial) CreateWithout(ctx context.Context, p *manifest.PodTemplate) (*cor
 	return created, err
 }
 
-// WhyNot says why the cluster gives a pod no broker.
+// WhyNot returns why the cluster gives a pod no broker.
 func (t Trial) WhyNot(ctx context.Context, p *manifest.PodTemplate) string {
 	labelled := false
 	if namespace, err := t.Client.CoreV1().Namespaces().Get(ctx, p.Namespace, metav1.GetOptions{}); err == nil {

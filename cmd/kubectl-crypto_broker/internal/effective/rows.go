@@ -17,16 +17,16 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
-// States of an object in a namespace's set, beside the reasons of the condition Accepted in
-// lower case, such as conflict and invalid.
+// States of an object in a namespace's set. Further states are the reasons of the condition
+// Accepted in lower case, such as conflict and invalid.
 const (
 	// StateServed means that the set has the profile as the object describes it.
 	StateServed = "served"
 	// StateWithheld means that the profile is weaker than what was served, and is not
 	// served.
 	StateWithheld = "withheld"
-	// StateRollingOut means that the profile reaches brokers step by step, and that not all
-	// have it.
+	// StateRollingOut means that the profile reaches brokers step by step, and has not reached
+	// all of them.
 	StateRollingOut = "rolling out"
 	// StatePending means that the operator has not written the profile yet.
 	StatePending = "pending"
@@ -34,25 +34,25 @@ const (
 	StateWithoutObject = "without object"
 )
 
-// Row is an object that is for a namespace, or a profile that is served without one.
+// Row is an object that applies to a namespace, or a profile that is served without an object.
 type Row struct {
 	// Profile is the name that applications use.
 	Profile string `json:"profile"`
 	// From is the object, as kubectl names it: cprof/orders, ccprof/baseline.
 	From  string `json:"from,omitempty"`
 	State string `json:"state"`
-	// Strength is in bits, as the operator says; 0 if it is not known.
+	// Strength is the strength in bits from the status, or 0 if it is not known.
 	Strength int32 `json:"strength,omitempty"`
-	// Pods and UpdatedPods are as the operator has counted; nil if it says nothing about
-	// the namespace.
+	// Pods and UpdatedPods are the operator's numbers for the namespace, or nil if there are
+	// none.
 	Pods        *int32 `json:"pods,omitempty"`
 	UpdatedPods *int32 `json:"updatedPods,omitempty"`
 	// Why says why the profile is not served.
 	Why string `json:"why,omitempty"`
 }
 
-// Rows returns all objects that are for the namespace, and profiles that are served without
-// one, in the order of profile names. The object that counts comes first.
+// Rows returns all objects that apply to the namespace, and profiles that are served without an
+// object, in the order of profile names. The object that takes effect comes first.
 func (s *Set) Rows() (rows []Row) {
 	described := map[string]bool{}
 	for i := range s.Namespaced {
@@ -110,7 +110,7 @@ func state(reason string) string {
 	return strings.ToLower(words.String())
 }
 
-// fill says what becomes of an object.
+// fill sets the state of an object and its reason.
 func (s *Set) fill(r *Row, source downgrade.Source, object metav1.Object, status *v1alpha1.ProfileStatus, verdicts map[string]render.Verdict) {
 	if status.Strength != nil {
 		r.Strength = *status.Strength
@@ -146,7 +146,7 @@ func (s *Set) isRollingOut(status *v1alpha1.ProfileStatus, name string) bool {
 	return serves && status.Rollout != nil && status.Rollout.Phase != v1alpha1.RolloutComplete
 }
 
-// withheld returns the change by an object that is withheld; nil if none is.
+// withheld returns the withheld change by an object, or nil.
 func (s *Set) withheld(source downgrade.Source) *downgrade.Change {
 	for i := range s.Judgement.Withheld {
 		if s.Judgement.Withheld[i].Source == source {
@@ -156,7 +156,7 @@ func (s *Set) withheld(source downgrade.Source) *downgrade.Change {
 	return nil
 }
 
-// Withheld says what is served in the place of a change that is withheld.
+// Withheld returns a sentence about the profile that is served instead of a withheld change.
 func Withheld(change downgrade.Change) string {
 	switch {
 	case change.Unknown:
@@ -177,6 +177,6 @@ func (s *Set) ServedProfiles() []profile.Profile {
 	if document == nil {
 		return nil
 	}
-	// What is rolled out is not what all brokers serve.
+	// Leave out profiles of a rollout, because not all brokers serve them.
 	return slices.DeleteFunc(document.Profiles, func(p profile.Profile) bool { return p.Rollout != nil })
 }

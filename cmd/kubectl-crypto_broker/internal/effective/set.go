@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package effective finds out which profiles count in a namespace, what of them brokers
-// serve, and what the guard against weaker profiles withholds. It judges with the code of
-// the operator, so it is right as far as both are of one version. It does not know the
-// minimum strength that the operator demands.
+// Package effective finds out which profiles take effect in a namespace, which of them brokers
+// serve, and which the guard against weaker profiles withholds. It uses the code of the operator,
+// so it is right if both have the same version. It does not know the minimum strength that the
+// operator requires.
 package effective
 
 import (
@@ -27,22 +27,22 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
-// Set is what counts in one namespace.
+// Set has the objects that apply to one namespace, and the set that is served there.
 type Set struct {
 	Namespace *corev1.Namespace
 	// Namespaced are the profiles of the namespace, and Cluster all of the cluster.
 	Namespaced []v1alpha1.CryptoProfile
 	Cluster    []v1alpha1.ClusterCryptoProfile
-	// ConfigMap has what brokers should serve; nil if there is none.
+	// ConfigMap has the set that brokers should serve. It is nil if there is none.
 	ConfigMap *corev1.ConfigMap
-	// Served is what the ConfigMap says that the namespace serves and has served.
+	// Served has the profiles that the namespace serves and has served, from the ConfigMap.
 	Served downgrade.State
-	// Rendered is what the resources say, before the guard looks at it.
+	// Rendered is the result of rendering the resources, before the guard withholds anything.
 	Rendered  render.Result
 	Judgement downgrade.Judgement
 }
 
-// Read reads what counts in a namespace.
+// Read reads the objects and the set of a namespace.
 func Read(ctx context.Context, client kubernetes.Interface, namespace string) (*Set, error) {
 	s := &Set{}
 	var err error
@@ -69,11 +69,11 @@ func Read(ctx context.Context, client kubernetes.Interface, namespace string) (*
 	return s, nil
 }
 
-// judge fills in what follows from what was read.
+// judge computes the remaining fields from the fields that were read.
 func (s *Set) judge() {
 	s.Rendered = render.Effective(s.Namespaced, s.Cluster, s.Namespace)
 	if s.ConfigMap != nil {
-		// What can't be read of the annotations counts as not there, as for the operator.
+		// Annotations that cannot be read count as missing, as for the operator.
 		s.Served, _ = downgrade.Read(s.ConfigMap.Data[profile.FileName], s.ConfigMap.Annotations, s.Rendered)
 	}
 	candidates := downgrade.Candidates(s.Namespace.Name, s.Rendered.Parts, s.Namespaced, s.Cluster)
@@ -103,7 +103,8 @@ func list[T any](ctx context.Context, client kubernetes.Interface, path ...strin
 	}
 }
 
-// NamespacedProfiles returns the CryptoProfiles of a namespace, or of all if it is empty.
+// NamespacedProfiles returns the CryptoProfiles of a namespace, or of all namespaces if namespace
+// is empty.
 func NamespacedProfiles(ctx context.Context, client kubernetes.Interface, namespace string) ([]v1alpha1.CryptoProfile, error) {
 	if namespace == "" {
 		return list[v1alpha1.CryptoProfile](ctx, client, "cryptoprofiles")
@@ -116,7 +117,7 @@ func ClusterProfiles(ctx context.Context, client kubernetes.Interface) ([]v1alph
 	return list[v1alpha1.ClusterCryptoProfile](ctx, client, "clustercryptoprofiles")
 }
 
-// ReadAll reads what counts in every namespace that has a set of profiles.
+// ReadAll reads every namespace that has a set of profiles, as Read does.
 func ReadAll(ctx context.Context, client kubernetes.Interface) (all []*Set, err error) {
 	namespaced, err := NamespacedProfiles(ctx, client, "")
 	if err != nil {
@@ -170,9 +171,9 @@ func ReadAll(ctx context.Context, client kubernetes.Interface) (all []*Set, err 
 // pageOfSets is the number of ConfigMaps that are read at a time, each of up to 1 MiB.
 const pageOfSets = 20
 
-// Digest returns the digest and the revision of the set that the brokers of the namespace
-// should serve. The digest is empty if there is none, the revision 0 if it is not known.
-// No signature is verified.
+// Digest returns the digest and the revision of the set that the brokers of the namespace should
+// serve. The digest is empty if there is no set. The revision is 0 if it is not known. Digest
+// verifies no signature.
 func (s *Set) Digest() (digest string, revision int64) {
 	if s.ConfigMap == nil {
 		return "", 0

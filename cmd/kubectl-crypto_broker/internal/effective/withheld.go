@@ -9,16 +9,16 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/downgrade"
 )
 
-// Change is a change that the guard withholds, alike in some namespaces.
+// Change is a change that the guard withholds, and that is the same in several namespaces.
 type Change struct {
 	downgrade.Change
-	// Namespaces are where it is withheld.
+	// Namespaces are the namespaces in which it is withheld.
 	Namespaces []string
-	// Wanted is the profile that is withheld.
+	// Wanted is the withheld profile.
 	Wanted profile.Profile
 }
 
-// Changes returns what the guard withholds in these namespaces, each change once.
+// Changes returns the changes that the guard withholds in these namespaces, each once.
 func Changes(sets []*Set) (all []Change) {
 	index := map[string]int{}
 	for _, s := range sets {
@@ -35,7 +35,7 @@ func Changes(sets []*Set) (all []Change) {
 	return all
 }
 
-// wanted returns the profile of a name as the objects describe it.
+// wanted returns the profile with a name as the objects describe it.
 func (s *Set) wanted(name string) profile.Profile {
 	for _, part := range s.Rendered.Parts {
 		if part.Profile.Name == name {
@@ -65,7 +65,7 @@ func Has(sets []*Set, kind, name string) bool {
 	return false
 }
 
-// IsServed reports whether the namespace serves the change as it was wanted. A namespace
+// IsServed reports whether the namespace serves the wanted profile of the change. A namespace
 // without a baseline serves nothing until all of its profiles are allowed.
 func (s *Set) IsServed(c Change) bool { return s.Served.Serves(c.Wanted) }
 

@@ -15,14 +15,14 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/downgrade"
 )
 
-// printedCommands bounds how many commands the command prints that allow a profile.
+// printedCommands is the maximum number of printed commands that allow a profile.
 const printedCommands = 10
 
-// allowing begins the command at the end of the condition DowngradeWithheld.
+// allowing is the beginning of the command at the end of the condition DowngradeWithheld.
 const allowing = "kubectl annotate "
 
-// explainBaseline says why the operator serves nothing new in a namespace whose
-// baseline is missing, and returns the commands that change that.
+// explainBaseline explains why the operator serves nothing new in a namespace whose baseline is
+// missing, and returns the commands that help.
 func explainBaseline(ctx context.Context, client kubernetes.Interface, namespace string, namespaceLabels map[string]string, e *explanation) (advice string) {
 	e.add("profiles", "the operator does not know what namespace %s served before (BaselineMissing): the ConfigMap %s was changed, deleted or put back while no operator ran",
 		namespace, v1alpha1.ProfilesConfigMap)

@@ -18,10 +18,10 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/workload"
 )
 
-// explainBroker prints the state of the broker in a pod. If the broker does not serve
-// the set of its namespace, so says what it does instead, and advice what to do; both
-// are empty if it does, or if that is not known. restart is the sentence that says how
-// to replace the pod.
+// explainBroker prints the state of the broker in a pod. If the broker does not serve the set of
+// its namespace, so describes what it does instead, and advice is the advice to the user. Both
+// are empty if the broker serves the set, or if that is not known. restart is the sentence about
+// how to replace the pod.
 func explainBroker(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, namespaceLabels map[string]string, restart string, e *explanation) (so, advice string) {
 	e.add("broker", "image %s, injected by %s", injected.Broker(pod).Image, cmp.Or(pod.Annotations[contract.InjectedAnnotation], "an unknown operator, because the pod has no stamp"))
 	switch {

@@ -14,8 +14,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/text"
 )
 
-// calling describes what injects brokers into the pods of a namespace, as far as it
-// is known.
+// calling describes how brokers are injected into the pods of a namespace.
 type calling struct {
 	// known reports whether all webhooks and policies could be read.
 	known bool
@@ -26,14 +25,14 @@ type calling struct {
 	since  metav1.Time
 	// policy reports whether the API server injects by a policy.
 	policy bool
-	// service is where the API server calls the operator, nil if it does not, or by
-	// a URL.
+	// service is the Service at which the API server calls the operator. It is nil if the API
+	// server does not call it, or calls it by a URL.
 	service *admissionregistrationv1.ServiceReference
 	// ignores reports whether a pod is admitted without a broker if the injection
 	// fails.
 	ignores bool
-	// broken says why a new pod gets no broker or is refused; empty if no such reason
-	// was found.
+	// broken says why a new pod gets no broker or is refused. It is empty if no such reason was
+	// found.
 	broken string
 }
 
@@ -45,8 +44,7 @@ func (c calling) without() string {
 	return "the operator could not be called"
 }
 
-// hindrance says why a new pod would get no broker, either; empty if no reason was
-// found.
+// hindrance returns why a new pod would get no broker either. It is empty if no reason was found.
 func (c calling) hindrance() string {
 	switch {
 	case c.known && !c.installed:
@@ -118,7 +116,7 @@ func failure(policy *admissionregistrationv1.FailurePolicyType) admissionregistr
 	return *policy
 }
 
-// until says what happens to pods that ask for a broker while none can be injected.
+// until returns what happens to pods that ask for a broker while none can be injected.
 func until(policy admissionregistrationv1.FailurePolicyType) string {
 	if policy == admissionregistrationv1.Ignore {
 		return "new pods that ask for a broker get none until then."

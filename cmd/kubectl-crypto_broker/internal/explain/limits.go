@@ -36,10 +36,9 @@ var resourceAnnotations = map[string]string{
 	"requests.memory": contract.MemoryRequestAnnotation, "limits.memory": contract.MemoryLimitAnnotation,
 }
 
-// explainLimits says of a pod that a LimitRange or a ResourceQuota refuses whether
-// its broker does not fit, which resources the broker takes, and how to change them.
-// It tries the same pod without a broker to find that out. It returns false if
-// something else refuses the pod.
+// explainLimits explains a pod that a LimitRange or a ResourceQuota refuses: whether the broker
+// is too large, which resources it takes, and how to change them. It tries the same pod without a
+// broker to find that out. It returns false if something else refuses the pod.
 func explainLimits(ctx context.Context, t dryrun.Trial, w workload.Workload, p *manifest.PodTemplate, refusal string, e *explanation) (advice string, limited bool) {
 	if !otherLimit.MatchString(refusal) {
 		return "", false
@@ -66,9 +65,8 @@ func explainLimits(ctx context.Context, t dryrun.Trial, w workload.Workload, p *
 		contract.MemoryRequestAnnotation, contract.MemoryLimitAnnotation, w.SuchAs(change), allowed), true
 }
 
-// brokerTakes reads from a refusal which resources the broker takes, and returns
-// annotations with values that would fit. without is the same pod without a broker,
-// which was admitted.
+// brokerTakes reads the resources of the broker from a refusal, and returns annotations with
+// values that would fit. without is the same pod without a broker, which was admitted.
 func brokerTakes(refusal string, without *corev1.Pod) (takes string, change map[string]string) {
 	if found := ofContainer.FindStringSubmatch(refusal); found != nil {
 		bound, what, least, kind, has := found[1], found[2], found[3], found[4], found[5]

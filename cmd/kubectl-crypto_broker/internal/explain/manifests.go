@@ -13,9 +13,9 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/template"
 )
 
-// Manifests prints for each pod in manifests whether it would get a broker, and reports
-// whether none would be refused. Objects that name no namespace are in namespace.
-// wants decides about a pod without a cluster.
+// Manifests prints for each pod in manifests whether it would get a broker, and reports whether
+// none would be refused. Objects without a namespace belong to namespace. wants decides about a
+// pod without a cluster.
 func Manifests(documents []manifest.Document, namespace string, template template.Template, wants func(*manifest.PodTemplate) (injection.Decision, error), out io.Writer) (fine bool, err error) {
 	seen, fine := 0, true
 	for _, d := range documents {
@@ -51,8 +51,8 @@ func Manifests(documents []manifest.Document, namespace string, template templat
 	return fine, nil
 }
 
-// verdict says what becomes of a pod of a manifest. bad reports whether it would be
-// refused, as a [injection.Refusal] in tried says.
+// verdict returns a sentence about a pod of a manifest. bad reports whether the pod would be
+// refused, because tried is an [injection.Refusal].
 func verdict(decision injection.Decision, tried error) (said string, bad bool, err error) {
 	var refusal *injection.Refusal
 	switch {

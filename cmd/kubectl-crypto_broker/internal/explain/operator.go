@@ -14,11 +14,11 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/text"
 )
 
-// calledAt finds the operator's service in such a message.
+// calledAt matches the operator's service in a message of an API server that could not call it.
 var calledAt = regexp.MustCompile(`https://([a-z0-9-]+)\.([a-z0-9-]+)\.svc[:/]`)
 
-// serviceIn returns the service that an error of the API server names, nil if it names
-// none. A user who may not read webhooks finds the operator this way.
+// serviceIn returns the service that an error of the API server names, or nil. So a user who may
+// not read webhooks can find the operator.
 func serviceIn(refusal string) *admissionregistrationv1.ServiceReference {
 	found := calledAt.FindStringSubmatch(refusal)
 	if found == nil {

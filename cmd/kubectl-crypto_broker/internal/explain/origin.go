@@ -24,10 +24,9 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
-// explainOrigin explains a pod without a broker by the template that it was created
-// from: whether the template asks for a broker now, and whether a new pod would get
-// one, which it tries. byDefault is what the namespace's label says for pods without
-// an annotation.
+// explainOrigin explains a pod without a broker by the template that it was created from: whether
+// the template asks for a broker now, and whether a new pod would get one, which it tries.
+// byDefault reports whether the namespace's label asks for brokers of pods without an annotation.
 func explainOrigin(ctx context.Context, t dryrun.Trial, pod *corev1.Pod, owner workload.Owner, byDefault bool, decision injection.Decision, calls calling, result *outcome, e *explanation) {
 	w, known := owner.AnyWorkload()
 	template := &manifest.PodTemplate{Pod: brokers.Probe(pod.Namespace), Namespace: pod.Namespace}
@@ -70,7 +69,7 @@ func explainOrigin(ctx context.Context, t dryrun.Trial, pod *corev1.Pod, owner w
 	}
 }
 
-// wayOut says what to do if a new pod of a workload is refused.
+// wayOut returns what to do if a new pod of a workload is refused.
 func wayOut(ctx context.Context, t dryrun.Trial, w workload.Workload, p *manifest.PodTemplate, refusal *injection.Refusal, calls calling, e *explanation) string {
 	said := refusal.Error()
 	if installation.Uncalled(said) {
@@ -89,9 +88,8 @@ func wayOut(ctx context.Context, t dryrun.Trial, w workload.Workload, p *manifes
 	}
 }
 
-// explainMisplaced prints annotations that are on the workload itself, where nobody
-// reads them. If one of them asks for a broker and the template does not, it returns
-// how to move it to the template.
+// explainMisplaced prints annotations on the workload itself, where they have no effect. If one
+// of them asks for a broker and the template does not, it returns how to move it to the template.
 func explainMisplaced(m workload.Made, w workload.Workload, e *explanation) (move string) {
 	own, misplaced := m.Own.GetAnnotations(), map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(own)) {

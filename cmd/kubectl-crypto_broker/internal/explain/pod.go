@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package explain says why a pod has a broker or has none, why a broker does not serve
-// the profiles of its namespace, and what becomes of new pods of a workload or of a
-// manifest. Each explanation is a verdict, a table of what was looked at, and what to do.
+// Package explain explains why a pod has a broker or has none, why a broker does not serve the
+// profiles of its namespace, and whether new pods of a workload or of a manifest get brokers.
+// Each explanation has a verdict, a table of the checked facts, and advice.
 //
-// It changes nothing: the pods that it tries are dry runs. What the user has no right to
-// read is a line of the table that says so; the verdict then says what is not known.
+// It changes nothing, because it creates pods only as dry runs. If the user has no right to read
+// something, a line of the table says so, and the verdict says what is not known.
 package explain
 
 import (
@@ -44,8 +44,8 @@ type outcome struct {
 	fine bool
 }
 
-// Pod checks everything that decides whether the pod gets a broker, in the order in which
-// it decides. It reports whether nothing is wrong.
+// Pod checks everything that decides whether the pod gets a broker, in the order of the
+// decisions. It reports whether nothing is wrong.
 func Pod(ctx context.Context, t dryrun.Trial, pod *corev1.Pod, out io.Writer) (fine bool, err error) {
 	var e explanation
 	labels, labelsKnown := explainNamespace(ctx, t.Client, pod.Namespace, &e)
@@ -150,7 +150,7 @@ func decide(pod *corev1.Pod, byDefault bool) (injection.Decision, error) {
 	return decision, refusal
 }
 
-// renewal says how to replace a pod by a new one.
+// renewal returns how to replace a pod by a new one.
 func renewal(owner workload.Owner) string {
 	if w, can := owner.Workload(); can {
 		return renewalOf(w)
@@ -182,7 +182,7 @@ func conclude(pod *corev1.Pod, decision injection.Decision, refusal error, calls
 	}
 }
 
-// wish says how a pod that has no broker for this reason gets one.
+// wish returns how a pod that has no broker for this reason gets one.
 func wish(reason string) string {
 	switch reason {
 	case "declined", "not asked":

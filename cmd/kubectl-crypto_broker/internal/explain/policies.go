@@ -17,10 +17,9 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/text"
 )
 
-// explainPolicies reports whether the API server injects brokers by a policy. The
-// chart has two of them; they take an InjectionTemplate as their parameter. besides
-// reports whether there is a webhook, too: then it prints nothing if there is no
-// policy.
+// explainPolicies reports whether the API server injects brokers by a policy. The chart has two
+// of them; they take an InjectionTemplate as their parameter. besides reports whether there is a
+// webhook, too. Then explainPolicies prints nothing if there is no policy.
 func explainPolicies(ctx context.Context, client kubernetes.Interface, namespace string, namespaceLabels map[string]string, besides bool, e *explanation) calling {
 	policies, err := coverage.InjectingPolicies(ctx, client)
 	switch {
@@ -74,7 +73,7 @@ func explainBinding(ctx context.Context, client kubernetes.Interface, policy *ad
 	c.broken = fmt.Sprintf("the policy %s has no binding, so it does nothing; helm upgrade restores the binding of the chart.", policy.Name)
 }
 
-// explainParameter prints from which InjectionTemplate the policy injects brokers.
+// explainParameter prints the InjectionTemplate from which the policy injects brokers.
 func explainParameter(ctx context.Context, client kubernetes.Interface, policy *admissionregistrationv1.MutatingAdmissionPolicy, binding *admissionregistrationv1.MutatingAdmissionPolicyBinding, c *calling, e *explanation) {
 	ref := binding.Spec.ParamRef
 	if ref == nil || ref.Name == "" {
@@ -82,7 +81,8 @@ func explainParameter(ctx context.Context, client kubernetes.Interface, policy *
 		return
 	}
 	e.add("binding", "%s takes the InjectionTemplate %s", binding.Name, ref.Name)
-	// Without the template, Deny makes the policy fail; else the policy is skipped.
+	// Without the template, the policy fails if parameterNotFoundAction is Deny. Otherwise it is
+	// skipped.
 	fails := failure(policy.Spec.FailurePolicy)
 	if ref.ParameterNotFoundAction == nil || *ref.ParameterNotFoundAction != admissionregistrationv1.DenyAction {
 		fails = admissionregistrationv1.Ignore

@@ -24,8 +24,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
-// explainStart prints what a broker that has not started waits for, and returns what
-// to do, as far as that is known.
+// explainStart prints what a broker that has not started waits for, and returns advice if there
+// is any.
 func explainStart(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, namespaceLabels map[string]string, e *explanation) (advice string) {
 	sets := brokers.NewSets(client)
 	about := "has not started: "
@@ -50,8 +50,8 @@ func explainStart(ctx context.Context, client kubernetes.Interface, pod *corev1.
 	return ""
 }
 
-// unmounted returns the kubelet's message about a volume that it cannot mount, empty
-// if there is none or the user may not read events.
+// unmounted returns the kubelet's message about a volume that it cannot mount. It is empty if
+// there is none, or if the user may not read events.
 func unmounted(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod) string {
 	events, err := client.CoreV1().Events(pod.Namespace).List(ctx, metav1.ListOptions{FieldSelector: fields.Set{
 		"involvedObject.uid": string(pod.UID), "involvedObject.kind": "Pod", "reason": "FailedMount",
@@ -66,7 +66,7 @@ func unmounted(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod
 // noSecret matches the kubelet's message about a Secret that does not exist.
 var noSecret = regexp.MustCompile(`secret "([^"]+)" not found`)
 
-// adviseMount says what to do if a volume of a pod can't be mounted.
+// adviseMount returns what to do if a volume of a pod cannot be mounted.
 func adviseMount(pod *corev1.Pod, warning string) string {
 	found := noSecret.FindStringSubmatch(warning)
 	if found == nil {
@@ -83,8 +83,8 @@ func adviseMount(pod *corev1.Pod, warning string) string {
 	return fmt.Sprintf("The pod waits for the Secret %s, which its own volumes name. Create it in namespace %s, and the pod continues.", secret, pod.Namespace)
 }
 
-// listedProfiles bounds how many profiles are read, and toldProfiles how many of
-// them the command prints.
+// listedProfiles is the maximum number of profiles that are read, and toldProfiles is the maximum
+// number that the command prints.
 const listedProfiles, toldProfiles = 100, 3
 
 // explainNoProfile prints why a namespace has no profile that brokers could serve,
@@ -149,7 +149,7 @@ func profilesOf(ctx context.Context, client kubernetes.Interface, namespace stri
 	return all, true
 }
 
-// readProfiles lists profiles, up to a limit: they only explain why none is served.
+// readProfiles lists profiles up to a limit, because they only explain why none is served.
 func readProfiles(ctx context.Context, client kubernetes.Interface, path string, into any) error {
 	raw, err := apierror.Body(client.CoreV1().RESTClient().Get().AbsPath("/apis", v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version, path).
 		Param("limit", fmt.Sprint(listedProfiles)).Do(ctx))

@@ -88,7 +88,7 @@ func Workload(ctx context.Context, t dryrun.Trial, w workload.Workload, out io.W
 	return e.write(out, fmt.Sprintf("%s in namespace %s: ", w, w.Namespace), result)
 }
 
-// renewalOf says how to replace the pods of a workload by new ones.
+// renewalOf returns how to replace the pods of a workload by new ones.
 func renewalOf(w workload.Workload) string {
 	if _, can := workload.Kinds[w.Kind]; can {
 		return fmt.Sprintf("Restart it: %s restart %s -n %s", text.Plugin, w, w.Namespace)
@@ -96,9 +96,9 @@ func renewalOf(w workload.Workload) string {
 	return "Create it again."
 }
 
-// concludeWorkload returns the verdict about a workload, and what to do. admitted is the pod that
-// was tried; if there is none, the error tried says why. lacking is the number of pods that have
-// no broker.
+// concludeWorkload returns the verdict about a workload, and what to do. admitted is the pod of
+// the dry run, or nil if the dry run failed with the error tried. lacking is the number of pods
+// that have no broker.
 func concludeWorkload(ctx context.Context, t dryrun.Trial, w workload.Workload, template *manifest.PodTemplate, admitted *corev1.Pod, tried error, decision injection.Decision, calls calling, lacking int, e *explanation) outcome {
 	var refusal *injection.Refusal
 	switch {
@@ -125,12 +125,12 @@ func concludeWorkload(ctx context.Context, t dryrun.Trial, w workload.Workload, 
 type podsOf struct {
 	// lacking is the number of pods without a broker.
 	lacking int
-	// first is the pod whose broker is explained: one that has not started, else the
-	// oldest one, because problems show there first. It is nil if no pod has a broker.
+	// first is the pod whose broker is explained: a pod whose broker has not started, or else the
+	// oldest pod, because problems show there first. It is nil if no pod has a broker.
 	first *corev1.Pod
 }
 
-// worseOff reports whether a pod shows more of what is wrong than another one.
+// worseOff reports whether a pod is better suited than another one to explain what is wrong.
 func worseOff(pod, than *corev1.Pod) bool {
 	if brokers.Started(pod) != brokers.Started(than) {
 		return !brokers.Started(pod)

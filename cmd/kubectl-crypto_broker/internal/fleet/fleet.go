@@ -12,8 +12,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/rollouts"
 )
 
-// How many rows a list of a [Fleet] has at most. The worst come first, and More says how many there
-// are beside them.
+// The maximum numbers of rows in the lists of a [Fleet]. The worst come first, and More is the
+// number of the others.
 const (
 	maxProfiles = 200
 	maxRollouts = 50
@@ -23,12 +23,12 @@ const (
 	maxText     = 500 // of a message, in characters
 )
 
-// Fleet is what the page shows.
+// Fleet is the content of the page.
 type Fleet struct {
 	Made time.Time `json:"made"`
 	// Scope says which namespaces are shown.
 	Scope string `json:"scope"`
-	// Notices say what can't be seen, and why.
+	// Notices say what cannot be read, and why.
 	Notices  []string      `json:"notices"`
 	Counts   Counts        `json:"counts"`
 	Profiles List[Profile] `json:"profiles"`
@@ -66,7 +66,7 @@ type Counts struct {
 	Propagating int `json:"propagating"`
 }
 
-// Tone says how a state is meant.
+// Tone says whether a state is good or bad.
 type Tone string
 
 // The tones.
@@ -101,7 +101,7 @@ type Profile struct {
 	Serving List[Serving] `json:"serving"`
 }
 
-// Serving is where pods have a broker with the profile.
+// Serving is a workload or a namespace with pods whose brokers have the profile.
 type Serving struct {
 	Where string `json:"where"`
 	Pods  int    `json:"pods"`
@@ -122,14 +122,15 @@ type Rollout struct {
 	NewPods   int32  `json:"newPods"`
 	OldPods   int32  `json:"oldPods"`
 	Message   string `json:"message,omitempty"`
-	// Choices are what can be asked of the rollout; none if it is over.
+	// Choices are the actions on the rollout that a user can request. There are none if the
+	// rollout is over.
 	Choices []Choice `json:"choices"`
 }
 
-// Choice is something that can be asked of a rollout.
+// Choice is an action on a rollout.
 type Choice struct {
 	Action rollouts.Action `json:"action"`
-	// Barred says why the user can't ask for it, empty if the user can.
+	// Barred says why the user cannot request it. It is empty if the user can.
 	Barred string `json:"barred,omitempty"`
 }
 
@@ -144,29 +145,29 @@ type Problem struct {
 	// Example is one of the pods.
 	Example string `json:"example"`
 	Why     string `json:"why,omitempty"`
-	// Command mends it, or says what to do.
+	// Command is a command that solves the problem, or advice.
 	Command string `json:"command"`
 }
 
-// Posture is how strong the cryptography is: of profiles, and in use.
+// Posture describes the strength of the cryptography in profiles and in use.
 type Posture struct {
 	Strength []Count `json:"strength"`
 	FIPS     []Count `json:"fips"`
 	// Deprecated are deprecated profiles, with who still uses them.
 	Deprecated List[Deprecated] `json:"deprecated"`
-	// Asked is when brokers were asked what calls used; nil if they were not yet.
+	// Asked is the time at which brokers were last asked what calls used, or nil.
 	Asked *time.Time `json:"asked"`
 	// Brokers is the number of brokers, and Answered is the number of brokers that have answered.
 	Brokers  int `json:"brokers"`
 	Answered int `json:"answered"`
-	// Failed says why they could not be asked.
+	// Failed says why the brokers could not be asked.
 	Failed string    `json:"failed,omitempty"`
 	Uses   List[Use] `json:"uses"`
 	// PostQuantum, Classified and Plans count calls.
 	PostQuantum []Count `json:"postQuantum"`
 }
 
-// Count is a number of something.
+// Count is a number with its label.
 type Count struct {
 	What  string `json:"what"`
 	Tone  Tone   `json:"tone"`
@@ -182,7 +183,7 @@ type Deprecated struct {
 	UsedBy List[string] `json:"usedBy"`
 }
 
-// Use is what calls of the fleet used.
+// Use is a use of cryptography by calls in the fleet.
 type Use struct {
 	Used      string `json:"used"`
 	Workloads int    `json:"workloads"`
@@ -192,7 +193,7 @@ type Use struct {
 	inventory.Verdict
 }
 
-// cut returns a text that is not too long for a cell.
+// cut shortens a text to the length of a cell.
 func cut(text string) string {
 	runes := []rune(text)
 	if len(runes) <= maxText {

@@ -29,7 +29,7 @@ const (
 	surveyInterval = 3 * time.Second
 	surveyAnyway   = 30 * time.Second
 	askInterval    = time.Minute
-	// askShare bounds how much of the time brokers are asked what calls used: one part of so many.
+	// askShare bounds the time for asking brokers what calls used: one part in askShare.
 	askShare = 20
 )
 
@@ -38,9 +38,10 @@ type Follower struct {
 	Config *rest.Config
 	Client kubernetes.Interface
 	Scope  Scope
-	// Context is the context of the kubeconfig, which the page names; empty if there is none.
+	// Context is the context of the kubeconfig, which the page shows. It is empty if there is
+	// none.
 	Context string
-	// Flags follow each command that the page shows, such as " --context=test".
+	// Flags is appended to each command that the page shows, such as " --context=test".
 	Flags string
 
 	watches *watches
@@ -82,7 +83,7 @@ func (f *Follower) Run(ctx context.Context, publish func(*Fleet) error) error {
 	}
 }
 
-// signal notes a change.
+// signal records a change.
 func signal(changes chan struct{}) {
 	select {
 	case changes <- struct{}{}:
@@ -103,7 +104,7 @@ func pause(ctx context.Context, longest time.Duration, changes <-chan struct{}) 
 	return ctx.Err() == nil
 }
 
-// Shows says what the page shows: which namespaces, and of which context.
+// Shows returns a sentence about the namespaces and the context that the page shows.
 func (f *Follower) Shows() string {
 	if f.Context == "" {
 		return f.Scope.String()
@@ -111,7 +112,7 @@ func (f *Follower) Shows() string {
 	return f.Scope.String() + " of context " + f.Context
 }
 
-// fleet sums up what is known.
+// fleet makes the content of the page from the current state.
 func (f *Follower) fleet(ctx context.Context) *Fleet {
 	objects := f.watches.objects()
 	now := &Fleet{Made: time.Now().UTC(), Scope: f.Shows(), Notices: []string{}}
@@ -149,10 +150,11 @@ func (f *Follower) fleet(ctx context.Context) *Fleet {
 	return now
 }
 
-// surveyAll looks at pods after changes, and now and then without one.
+// surveyAll looks at pods after changes, and at intervals without changes.
 func (f *Follower) surveyAll(ctx context.Context) {
 	owners := workload.NewOwners(f.Client)
-	// The first look comes when all pods have been read; without the right to read them, never.
+	// The first look begins when all pods have been read. Without the right to read them, there
+	// is none.
 	for !f.watches.podsAreRead() {
 		if !pause(ctx, pageInterval, nil) {
 			return
@@ -180,8 +182,8 @@ func (f *Follower) surveyAll(ctx context.Context) {
 	}
 }
 
-// survey looks at all pods. It asks brokers of namespaces whose profiles are not settled: of the
-// others, the operator has heard that they serve their set.
+// survey looks at all pods. It asks only brokers of namespaces whose profiles are not settled.
+// The other brokers have confirmed to the operator that they serve their set.
 func (f *Follower) survey(ctx context.Context, owners *workload.Owners) (rows []brokers.Row, notes []string, err error) {
 	unsettled := map[string]bool{}
 	for _, o := range f.watches.objects() {
@@ -214,7 +216,7 @@ func (f *Follower) survey(ctx context.Context, owners *workload.Owners) (rows []
 	return rows, notes, nil
 }
 
-// askAll asks brokers what calls used, again and again.
+// askAll asks brokers what calls used, at intervals.
 func (f *Follower) askAll(ctx context.Context) {
 	for {
 		began := time.Now()

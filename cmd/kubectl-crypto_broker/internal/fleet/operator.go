@@ -18,13 +18,13 @@ import (
 const (
 	// operatorInterval is the time between two looks at the Lease of the operator.
 	operatorInterval = 20 * time.Second
-	// leaseSilent is how long nobody has renewed the Lease before the page says so. Leaders renew it
-	// every few seconds.
+	// leaseSilent is the time without a renewal of the Lease after which the page says so.
+	// Leaders renew it every few seconds.
 	leaseSilent = time.Minute
 )
 
-// followOperator looks whether the operator renews its Lease, until the context ends. Without an operator the status of
-// profiles stays as it is, and so do the numbers of the page.
+// followOperator checks that the operator renews its Lease, until the context ends. Without an
+// operator, the status of profiles and the numbers of the page do not change.
 func (f *Follower) followOperator(ctx context.Context) {
 	seen := lease{client: f.Client}
 	for {
@@ -47,16 +47,16 @@ func (f *Follower) followOperator(ctx context.Context) {
 	}
 }
 
-// lease is what look last read of the Lease of the operator's leader.
+// lease is the state of the leader's Lease that look has read last.
 type lease struct {
 	client             kubernetes.Interface
 	namespace, version string
 	since              time.Time // when look first found this version
 }
 
-// look returns a sentence if nobody has renewed the Lease for a minute. It returns an empty text otherwise,
-// also if the user may not read the Lease or if there is none. It measures the time between its calls,
-// because the clocks of the user and of the operator may differ.
+// look returns a sentence if nobody has renewed the Lease for a minute. Otherwise it returns an
+// empty text, even if the user may not read the Lease or if there is none. It measures the time
+// between its calls, because the clocks of the user and of the operator may differ.
 func (l *lease) look(ctx context.Context, now time.Time) string {
 	found, err := installation.Find(ctx, l.client, "")
 	if err != nil {

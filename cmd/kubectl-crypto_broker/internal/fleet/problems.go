@@ -13,7 +13,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/text"
 )
 
-// problem returns what is wrong with the broker of a pod; false if nothing is.
+// problem returns what is wrong with the broker of a pod. It returns false if nothing is wrong.
 func problem(r brokers.Row) (what string, tone Tone, is bool) {
 	switch {
 	case r.Broker == brokers.Missing:
@@ -35,9 +35,9 @@ func problem(r brokers.Row) (what string, tone Tone, is bool) {
 	}
 }
 
-// mend returns the command that mends the broker of a pod, or else explains it. flags follow it. The
-// API server has not checked the name of the owner that a pod claims, and the command is for a
-// shell.
+// mend returns a command that solves the problem of a pod's broker, or that explains it, followed
+// by flags. It quotes the name of the owner for the shell, because the API server has not checked
+// the name that a pod claims.
 func mend(r brokers.Row, flags string) string {
 	restart := r.Broker == brokers.Missing || r.Broker == brokers.Outdated || r.Reason == string(directory.SignatureRejected)
 	if w, can := r.Owner.Workload(); can && restart && len(validation.IsDNS1123Subdomain(w.Name)) == 0 {

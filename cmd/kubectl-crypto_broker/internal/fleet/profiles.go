@@ -23,7 +23,7 @@ type object struct {
 	generation int64
 	spec       *v1alpha1.ProfileSpec
 	status     *v1alpha1.ProfileStatus
-	// namespaces are what the status of a ClusterCryptoProfile says of its namespaces.
+	// namespaces has the states of namespaces in the status of a ClusterCryptoProfile.
 	namespaces []v1alpha1.NamespaceStatus
 }
 
@@ -35,7 +35,7 @@ func clusterObject(p *v1alpha1.ClusterCryptoProfile) object {
 	return object{downgrade.Source{Kind: downgrade.KindCluster, Name: p.Name}, p.Generation, &p.Spec.ProfileSpec, &p.Status.ProfileStatus, p.Status.PerNamespace}
 }
 
-// named returns the object as kubectl names it.
+// named returns the name of the object as in kubectl.
 func (o *object) named() string {
 	if o.source.Kind == downgrade.KindCluster {
 		return "ccprof/" + o.source.Name
@@ -43,7 +43,7 @@ func (o *object) named() string {
 	return "cprof/" + o.source.Name
 }
 
-// state says what became of the profile, in the words of its conditions.
+// state returns the state of the profile, in the words of its conditions.
 func (o *object) state() (state string, tone Tone, why string) {
 	condition := func(kind string) *metav1.Condition { return meta.FindStatusCondition(o.status.Conditions, kind) }
 	accepted, propagated := condition(v1alpha1.ConditionAccepted), condition(v1alpha1.ConditionPropagated)

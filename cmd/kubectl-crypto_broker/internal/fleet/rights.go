@@ -18,11 +18,12 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/downgrade"
 )
 
-// Scope are the namespaces that a page shows.
+// Scope has the namespaces that a page shows.
 type Scope struct {
 	// Namespaces is empty for all namespaces.
 	Namespaces []string
-	// Notice says why it is not all namespaces, empty if the user has named them.
+	// Notice says why the page does not show all namespaces. It is empty if the user has named
+	// the namespaces.
 	Notice string
 }
 
@@ -64,8 +65,8 @@ func AllOr(ctx context.Context, client kubernetes.Interface, namespace string) (
 	return Scope{}, nil
 }
 
-// barred asks the API server whether the user has a right, and returns which right is missing, or
-// an empty text.
+// barred asks the API server whether the user has a right. If not, it returns a sentence that
+// names the right, and otherwise an empty text.
 func barred(ctx context.Context, client kubernetes.Interface, right authorizationv1.ResourceAttributes) (string, error) {
 	review, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
 		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &right},
@@ -84,12 +85,13 @@ func barred(ctx context.Context, client kubernetes.Interface, right authorizatio
 	}
 }
 
-// rightsLast is how long an answer about a right counts. A page that is older offers what the API
-// server then refuses, or bars what it would allow, and nothing worse.
+// rightsLast is how long an answer about a right counts. If the right changes meanwhile, the page
+// may offer an action that the API server refuses, or withhold an allowed one. The API server
+// always decides.
 const rightsLast = 30 * time.Second
 
-// rightsWait bounds how long a state of the fleet waits for answers about rights: an API server that hangs
-// must not stop the page, which would show old states and call them live.
+// rightsWait bounds how long a state of the fleet waits for answers about rights. Otherwise a
+// hanging API server would stop the page, which would show an old state as current.
 const rightsWait = 10 * time.Second
 
 // rights remembers whether the user may patch profiles.

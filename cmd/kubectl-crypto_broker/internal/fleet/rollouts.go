@@ -16,8 +16,8 @@ var tones = map[string]Tone{
 	v1alpha1.RolloutProgressing: Busy, v1alpha1.RolloutPaused: Warn, v1alpha1.RolloutFailed: Bad, v1alpha1.RolloutReturned: Bad, v1alpha1.RolloutComplete: Good,
 }
 
-// rolloutsOf returns the rollouts of profiles, the worst first. barred says why the user can't ask
-// something of the rollout of a profile.
+// rolloutsOf returns the rollouts of profiles, the worst first. barred returns why the user
+// cannot request actions on the rollout of a profile.
 func rolloutsOf(objects []object, barred func(downgrade.Source) string) List[Rollout] {
 	var found []object
 	for _, o := range objects {
@@ -45,7 +45,7 @@ func rolloutsOf(objects []object, barred func(downgrade.Source) string) List[Rol
 	return all
 }
 
-// choices returns what can be asked of a rollout.
+// choices returns the actions on a rollout that a user can request.
 func choices(s *v1alpha1.RolloutStatus, barred string) []Choice {
 	if barred != "" {
 		barred = sentence(barred)

@@ -73,7 +73,7 @@ func newWatches(config *rest.Config, client kubernetes.Interface, namespaces []s
 	return w, nil
 }
 
-// noting returns a ListWatch that keeps a note while a resource can't be read.
+// noting returns a ListWatch that records a note while a resource cannot be read.
 func (w *watches) noting(inner *cache.ListWatch, resource, namespace string, changed func()) cache.ListerWatcher {
 	what := resource
 	if namespace != "" {
@@ -120,7 +120,7 @@ func (w *watches) podsAreRead() bool {
 	return !slices.ContainsFunc(w.podsRead, func(read func() bool) bool { return !read() })
 }
 
-// notes say what can't be read.
+// notes returns sentences about resources that cannot be read.
 func (w *watches) notes() (all []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -147,7 +147,7 @@ func (w *watches) objects() (all []object) {
 	return all
 }
 
-// withoutManagedFields drops what takes memory and nobody reads.
+// withoutManagedFields drops fields that take memory and that nothing reads.
 func withoutManagedFields(found any) (any, error) {
 	if object, is := found.(metav1.Object); is {
 		object.SetManagedFields(nil)
@@ -155,8 +155,8 @@ func withoutManagedFields(found any) (any, error) {
 	return found, nil
 }
 
-// smallPod drops what takes memory and package brokers does not read: there may be many thousand
-// pods. The annotation with the profile file may have 16 KiB.
+// smallPod drops fields that take memory and that package brokers does not read, because there
+// may be many thousands of pods. The annotation with the profile file may have 16 KiB.
 func smallPod(found any) (any, error) {
 	if pod, is := found.(*corev1.Pod); is {
 		delete(pod.Annotations, contract.ProfilesSnapshotAnnotation)

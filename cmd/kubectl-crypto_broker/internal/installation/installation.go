@@ -93,14 +93,14 @@ func (w Webhooks) services() (all []admissionregistrationv1.ServiceReference) {
 	return all
 }
 
-// Operator is the operator of a cluster, as far as it was found.
+// Operator has the objects of the operator that were found in a cluster.
 type Operator struct {
 	Namespace string
-	// Webhooks are the configurations that call the operator. WebhooksUnknown says why
+	// Webhooks are the webhook configurations that call the operator. WebhooksUnknown says why
 	// they could not be read.
 	Webhooks        Webhooks
 	WebhooksUnknown error
-	// Service is what the webhooks call; nil if it is not known.
+	// Service is the Service that the webhooks call. It is nil if it is not known.
 	Service *admissionregistrationv1.ServiceReference
 	// Deployment is nil if there is none, or if DeploymentUnknown says why it could not
 	// be read.
@@ -238,7 +238,7 @@ func (o Operator) FullName() string {
 	return v1alpha1.FieldManager
 }
 
-// Replicas returns how many replicas of the operator are wanted.
+// Replicas returns the wanted number of replicas of the operator.
 func Replicas(d *appsv1.Deployment) int32 {
 	if d.Spec.Replicas == nil {
 		return 1
@@ -246,7 +246,8 @@ func Replicas(d *appsv1.Deployment) int32 {
 	return *d.Spec.Replicas
 }
 
-// Hindrance says why no replica of the operator runs, and what to do; empty if one runs.
+// Hindrance returns why no replica of the operator runs, and what to do. It is empty if a replica
+// runs.
 func Hindrance(d *appsv1.Deployment) string {
 	switch {
 	case Replicas(d) == 0:

@@ -22,8 +22,8 @@ func (o Operator) SigningSecret() string {
 	return o.Argument("signing-secret-name", o.FullName()+"-signing")
 }
 
-// SecretMetadata returns the metadata of a Secret. What the Secret contains stays in the
-// API server.
+// SecretMetadata returns the metadata of a Secret. The content of the Secret stays in the API
+// server.
 func SecretMetadata(ctx context.Context, client kubernetes.Interface, namespace, name string) (*metav1.PartialObjectMetadata, error) {
 	raw, err := apierror.Body(client.CoreV1().RESTClient().Get().Namespace(namespace).Resource("secrets").Name(name).
 		SetHeader("Accept", metadataOnly).Do(ctx))
@@ -37,7 +37,7 @@ func SecretMetadata(ctx context.Context, client kubernetes.Interface, namespace,
 	return &found, nil
 }
 
-// AnnotateSecret sets an annotation of a Secret. What the Secret contains stays in the API
+// AnnotateSecret sets an annotation of a Secret. The content of the Secret stays in the API
 // server.
 func AnnotateSecret(ctx context.Context, client kubernetes.Interface, namespace, name, key, value string) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{key: value}}})

@@ -35,8 +35,8 @@ func ReadTemplate(ctx context.Context, client kubernetes.Interface, name string)
 	return broker.Image, template.Spec.Stamp, nil
 }
 
-// RunningVersion returns the version of the operator that runs: the version that it wrote
-// into the InjectionTemplate, else the version of its chart; empty if neither is known.
+// RunningVersion returns the version of the running operator: the version that it wrote into the
+// InjectionTemplate, or else the version of its chart. It is empty if neither is known.
 func RunningVersion(ctx context.Context, client kubernetes.Interface, o Operator) string {
 	if _, stamp, err := ReadTemplate(ctx, client, o.Argument("injection-template", o.FullName())); err == nil {
 		if version, _, is := strings.Cut(stamp, "/"); is {
@@ -46,7 +46,7 @@ func RunningVersion(ctx context.Context, client kubernetes.Interface, o Operator
 	return o.Version()
 }
 
-// SameVersion reports whether two programs are of one version. A leading v does not count.
+// SameVersion reports whether two versions are equal. A leading v does not count.
 func SameVersion(a, b string) bool {
 	return strings.TrimPrefix(a, "v") == strings.TrimPrefix(b, "v")
 }

@@ -68,8 +68,7 @@ type algorithmProperties struct {
 	Padding   string   `json:"padding,omitempty"`
 	Functions []string `json:"cryptoFunctions"`
 	Classical int      `json:"classicalSecurityLevel"`
-	// Quantum is a category of NIST from 1 to 5, and 0 for less. It is the category that the strength
-	// reaches at least.
+	// Quantum is the highest category of NIST, from 1 to 5, that the strength reaches, or 0.
 	Quantum int `json:"nistQuantumSecurityLevel"`
 }
 
@@ -217,7 +216,7 @@ func (u *Use) primitive() string {
 	}
 }
 
-// functions returns the words of CycloneDX for what the operation does.
+// functions returns the words of CycloneDX for the functions of the operation.
 func (u *Use) functions() []string {
 	operation, known := profile.FindOperation(u.Operation)
 	if !known {

@@ -12,15 +12,15 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/uses"
 )
 
-// Difference is how an inventory differs from an earlier one.
+// Difference is the difference between an inventory and an earlier one.
 type Difference struct {
 	Version int       `json:"version"`
 	From    time.Time `json:"from"`
 	To      time.Time `json:"to"`
-	// New are uses that only the later inventory has, as it has them.
+	// New are the uses that only the later inventory has.
 	New []Use `json:"new"`
-	// Gone are uses that only the earlier inventory has, as it has them. Brokers that began to count
-	// after the earlier inventory may not have had such a call yet.
+	// Gone are the uses that only the earlier inventory has. Brokers that began to count after
+	// the earlier inventory may not have had such a call yet.
 	Gone []Use `json:"gone"`
 	// NotKnown are uses that only the earlier inventory has, of workloads some of whose brokers were
 	// not asked for the later one.
@@ -40,8 +40,8 @@ func Read(r io.Reader) (*Inventory, error) {
 	return &found, nil
 }
 
-// Since returns how the inventory differs from an earlier one. Both have to be of the same namespaces
-// and uses, or the error says what differs.
+// Since returns the difference between the inventory and an earlier one. Both have to cover the
+// same namespaces and uses. Otherwise the error says what differs.
 func (i *Inventory) Since(earlier *Inventory) (*Difference, error) {
 	switch {
 	case earlier.Namespace != i.Namespace:
@@ -82,8 +82,8 @@ func scope(namespace string) string {
 	return fmt.Sprintf("namespace %q", namespace)
 }
 
-// kind is what two uses of different inventories have in common, whatever a standard or a version of
-// the plugin says of it.
+// kind identifies a use in different inventories. It does not depend on standards or on the
+// version of the plugin.
 func (u *Use) kind() string {
 	return fmt.Sprintf("%q", []string{u.Namespace, u.Workload, u.Container, u.Profile, u.Operation, u.Algorithm, fmt.Sprint(u.Keys)})
 }

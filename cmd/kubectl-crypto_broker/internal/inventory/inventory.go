@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package inventory lists the cryptography that brokers have really served, by workload, with what
-// standards say of it: FIPS 140-3, and the plans of NIST and the NSA for the time after quantum
-// computers. It writes the list as a CycloneDX CBOM, too, and compares it with an earlier one.
+// Package inventory lists the cryptography that brokers have served, by workload, with the
+// verdicts of standards on it: FIPS 140-3, and the plans of NIST and the NSA for the time after
+// quantum computers. It also writes the list as a CycloneDX CBOM, and compares it with an earlier
+// list.
 package inventory
 
 import (
@@ -35,14 +36,14 @@ type Inventory struct {
 	Namespace string `json:"namespace,omitempty"`
 	// Only are the primitives and algorithms to which Uses is restricted, empty for all.
 	Only []string `json:"only,omitempty"`
-	// UsedSince leaves out what no call has used since then.
+	// UsedSince leaves out uses without a call since then.
 	UsedSince *time.Time `json:"usedSince,omitempty"`
 	// Uses are sorted by namespace, workload, and what was used.
 	Uses []Use `json:"uses"`
 	uses.Summary
 }
 
-// Use is what calls through the brokers of one workload used.
+// Use is a use of cryptography by calls through the brokers of one workload.
 type Use struct {
 	Namespace string `json:"namespace"`
 	// Workload is kind/name, or pod/name for a pod without an owner.
@@ -54,14 +55,15 @@ type Use struct {
 	// Algorithm is empty for GetPublicKey.
 	Algorithm string `json:"algorithm,omitempty"`
 	Keys      []Key  `json:"keys,omitempty"`
-	// Primitives are what algorithm and keys are made of, such as "rsa-2048" and "sha-256".
+	// Primitives are the primitives of the algorithm and the keys, such as "rsa-2048" and
+	// "sha-256".
 	Primitives []string `json:"primitives"`
 	Verdict
 	// Pods is the number of pods that made the calls.
 	Pods  int    `json:"pods"`
 	Calls uint64 `json:"calls"`
-	// Since is when the first of these brokers began to count, and Last when the last call
-	// ended.
+	// Since is the time at which the first of these brokers began to count, and Last is the end
+	// of the last call.
 	Since time.Time `json:"since"`
 	Last  time.Time `json:"last"`
 }
@@ -76,7 +78,7 @@ type Key struct {
 // String returns the key for people, such as "RSA 2048".
 func (k Key) String() string { return profile.UsedKey{Algorithm: k.Algorithm, Bits: k.Bits}.String() }
 
-// id is what uses that are added up have in common.
+// id identifies uses that are added up.
 func (u *Use) id() string {
 	return fmt.Sprintf("%q", []string{
 		u.Namespace, u.Workload, u.Container, u.Profile, u.Operation, u.Algorithm, fmt.Sprint(u.Keys), fmt.Sprint(u.Primitives), u.FIPSReason,
@@ -86,7 +88,7 @@ func (u *Use) id() string {
 // Maker makes an inventory.
 type Maker struct {
 	Client kubernetes.Interface
-	// Progress gets a line every two seconds.
+	// Progress receives a line every two seconds.
 	Progress io.Writer
 	// Namespace is empty for all namespaces.
 	Namespace string
@@ -98,7 +100,8 @@ type Maker struct {
 	found map[string]*Use
 }
 
-// Make asks the brokers. What is not known of some of them is in the inventory, and no error.
+// Make asks the brokers. If some of them do not answer, the inventory says so, and Make returns
+// no error.
 func (m *Maker) Make(ctx context.Context) (*Inventory, error) {
 	m.found = map[string]*Use{}
 	asking := uses.Start(ctx, m.Client, m.Progress)
@@ -200,24 +203,24 @@ func (u *Use) add(row *telemetry.CountedUse) {
 	}
 }
 
-// Verdict is what standards say of a use.
+// Verdict is the verdict of standards on a use.
 type Verdict struct {
 	// Strength is the security strength in bits, against computers of today.
 	Strength    int         `json:"strengthBits"`
 	PostQuantum PostQuantum `json:"postQuantum"`
 	// DeprecatedAfter and DisallowedAfter are the years of NIST IR 8547, and of NIST's plan for
-	// SHA-1. They are 0 for what has no such year. DeprecatedAfter is 0 if it would equal
+	// SHA-1. They are 0 if there is no such year. DeprecatedAfter is 0 if it would equal
 	// DisallowedAfter.
 	DeprecatedAfter int  `json:"deprecatedAfter,omitempty"`
 	DisallowedAfter int  `json:"disallowedAfter,omitempty"`
 	CNSA            CNSA `json:"cnsa"`
-	// FIPS is whether FIPS 140-3 approves the calls, in the module that brokers have. FIPSReason
+	// FIPS reports whether FIPS 140-3 approves the calls in the module of the brokers. FIPSReason
 	// says why not.
 	FIPS       bool   `json:"fips"`
 	FIPSReason string `json:"fipsReason,omitempty"`
 }
 
-// PostQuantum says what a quantum computer would do to a use.
+// PostQuantum says whether a quantum computer would break a use.
 type PostQuantum string
 
 // The values of PostQuantum.
@@ -227,7 +230,7 @@ const (
 	Unaffected PostQuantum = "unaffected" // there are no key pairs
 )
 
-// CNSA is the newest suite of the NSA that has all of a use.
+// CNSA is the newest suite of the NSA that has all primitives of a use.
 type CNSA string
 
 // The values of CNSA.
@@ -237,7 +240,7 @@ const (
 	OutsideCNSA CNSA = "none"
 )
 
-// judge returns the verdict on primitives. A hybrid holds as long as one of its halves does. The
+// judge returns the verdict on primitives. A hybrid is secure while one of its halves is. The
 // suites of the NSA have no hybrids.
 func judge(halves [][]algorithm.Primitive, objection string) Verdict {
 	v := Verdict{FIPS: objection == "", FIPSReason: objection, CNSA: OutsideCNSA, PostQuantum: Unaffected}
@@ -278,7 +281,7 @@ func judge(halves [][]algorithm.Primitive, objection string) Verdict {
 	return v
 }
 
-// NIST returns the plan of NIST for people.
+// NIST returns the plan of NIST as text.
 func (v *Verdict) NIST() string {
 	switch {
 	case v.DisallowedAfter == 0:

@@ -25,7 +25,7 @@ type Document struct {
 	Place string
 	// Raw is the document as it was written, with its comments.
 	Raw []byte
-	// Object is nil for a document that has nothing in it.
+	// Object is nil for an empty document.
 	Object map[string]any
 	// Bad says why Object is nil although the document is not empty.
 	Bad string
@@ -93,7 +93,7 @@ func isSet(value any) bool {
 	}
 }
 
-// whatIs describes a value that was found instead of an object.
+// whatIs describes a value that is not an object.
 func whatIs(value any) string {
 	switch value := value.(type) {
 	case nil:
@@ -195,7 +195,7 @@ var (
 	countsFromZero = regexp.MustCompile(`^line \d+: did not find expected (node content|key|'-' indicator|',' or|<document start>)`)
 )
 
-// syntax says why a document is no YAML, with line numbers of the file.
+// syntax returns why a document is not valid YAML, with line numbers of the file.
 func syntax(err error, p part) string {
 	said := syntaxPrefixes.ReplaceAllString(apierror.OneLine(err.Error()), "")
 	shift, last := p.line, p.line+bytes.Count(bytes.TrimSuffix(p.raw, []byte("\n")), []byte("\n"))+1
@@ -240,7 +240,7 @@ func isTypedList(kind string, items []any) bool {
 	return true
 }
 
-// Write writes a document: unchanged as it was read, else with the changes.
+// Write writes a document. A document without changes is written as it was read.
 func (d Document) Write(out *bytes.Buffer, changed bool) error {
 	if !changed {
 		out.Write(d.Raw)

@@ -43,9 +43,9 @@ func ReadObjects(files []string, stdin io.Reader) ([]Document, error) {
 	return all, nil
 }
 
-// ReadDocuments reads all documents of files. Of a directory it reads the files that
-// end in .yaml, .yml or .json, in the order of their names. A file without any object
-// is an error, because it is probably the wrong file.
+// ReadDocuments reads all documents of files. In a directory it reads the files that end in
+// .yaml, .yml or .json, in the order of their names. A file without any object is an error,
+// because it is probably the wrong file.
 func ReadDocuments(files []string, stdin io.Reader) ([]Document, error) {
 	if len(files) == 0 {
 		return nil, program.Usagef("no manifest given: expected -f FILE, or -f - for standard input")
@@ -122,7 +122,7 @@ func readFile(path string, stdin io.Reader) ([]Document, error) {
 	return documentsOf(name, data), nil
 }
 
-// The byte order marks with which text of Windows begins.
+// The byte order marks at the beginning of files from Windows.
 var (
 	markUTF8    = []byte("\xef\xbb\xbf")
 	markUTF16LE = []byte("\xff\xfe")

@@ -16,7 +16,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
-// Patch puts the difference between two pods into the manifest.
+// Patch applies the difference between two pods to the manifest.
 func (p *PodTemplate) Patch(without, with *corev1.Pod) error {
 	before, err := p.essence(without)
 	if err != nil {

@@ -33,7 +33,7 @@ import (
 // Schemas are the schemas of the kinds of this project, by kind.
 type Schemas map[string]definition
 
-// definition is a CustomResourceDefinition in the forms that the API server checks by.
+// definition is a CustomResourceDefinition in the forms that the API server uses for its checks.
 type definition struct {
 	Structural *schema.Structural
 	openapi    validation.SchemaValidator
@@ -118,8 +118,7 @@ func (s Schemas) Check(ctx context.Context, kind string, object map[string]any) 
 	return filled, problems, err
 }
 
-// sentence returns an error in the words of the API server, but with patterns
-// described in words.
+// sentence returns the API server's message for an error, with patterns described in words.
 func sentence(err *field.Error) string {
 	if _, pattern, is := strings.Cut(err.Detail, " in body should match '"); is {
 		if want, known := Patterns[strings.TrimSuffix(pattern, "'")]; known {
@@ -137,7 +136,7 @@ var Patterns = map[string]string{
 	`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`:    "lower-case letters, digits and inner hyphens",
 }
 
-// nearField suggests the field that was probably meant by one that does not exist.
+// nearField suggests an existing field that an unknown field probably stands for.
 func nearField(s *schema.Structural, path string) string {
 	parts := strings.Split(path, ".")
 	for _, part := range parts[:len(parts)-1] {

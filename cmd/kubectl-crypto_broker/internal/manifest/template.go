@@ -39,13 +39,13 @@ type PodTemplate struct {
 	fields    map[string]any
 	Pod       *corev1.Pod
 	Namespace string
-	// Claims are the names of the claim templates of a StatefulSet, of each of
-	// which its pods get a volume.
+	// Claims are the names of the claim templates of a StatefulSet. Its pods get a volume for
+	// each.
 	Claims []string
 }
 
-// Template returns the pod template in a document; nil if the kind has none. The error
-// is a *injection.Refusal, because no API server accepts such an object.
+// Template returns the pod template in a document, or nil if the kind has none. The error is a
+// *injection.Refusal, because no API server accepts such an object.
 func (d Document) Template(namespace string) (*PodTemplate, error) {
 	path, known := podPaths[d.Text("apiVersion")+" "+d.Text("kind")]
 	if !known {
@@ -87,7 +87,7 @@ func (d Document) claims() (names []string) {
 	return names
 }
 
-// unreadable says which field of a pod has a wrong type, with its path.
+// unreadable returns which field of a pod has a wrong type, with its path.
 func unreadable(path string, err error) string {
 	var wrong *json.UnmarshalTypeError
 	switch {
@@ -118,8 +118,8 @@ func (d Document) Name() string {
 // joined returns a path in the usual notation, such as spec.template.
 func joined(path []string) string { return strings.Join(path, ".") }
 
-// Inject puts a broker into the pod, as the webhook would. Fields that the webhook
-// does not change stay as written, also fields that this program does not know.
+// Inject puts a broker into the pod, as the webhook would. Fields that the webhook does not
+// change stay as written, even fields that this program does not know.
 func (p *PodTemplate) Inject(template template.Template) (warnings []string, err error) {
 	injected, warnings, err := injection.Inject(p.Pod, p.Namespace, nil, template)
 	if err != nil {
@@ -174,8 +174,8 @@ func LabelledNamespaces(documents []Document) map[string]bool {
 	return labelled
 }
 
-// Misplaced says that the annotation is on a workload instead of its template, empty
-// if it is not.
+// Misplaced returns a sentence if the annotation is on a workload instead of its template, and
+// otherwise an empty text.
 func (d Document) Misplaced() string {
 	value := d.Text("metadata", "annotations", contract.InjectAnnotation)
 	if value == "" || d.Text("kind") == "Pod" {

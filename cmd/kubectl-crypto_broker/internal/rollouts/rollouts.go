@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rollouts asks the operator to go on with the rollout of a profile, to finish it, or to
-// take it back.
+// Package rollouts asks the operator to continue the rollout of a profile, to complete it, or to
+// abort it.
 package rollouts
 
 import (
@@ -18,20 +18,20 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/downgrade"
 )
 
-// Action is what somebody asks of a rollout.
+// Action is an action on a rollout.
 type Action string
 
 // The actions.
 const (
-	// Promote ends the present step, also after a failure.
+	// Promote ends the current step, even after a failure.
 	Promote Action = "promote"
-	// PromoteFull brings the new profile to all pods.
+	// PromoteFull gives all pods the new profile.
 	PromoteFull Action = "promote-full"
 	// Abort gives all pods the old profile again.
 	Abort Action = "abort"
 )
 
-// ErrNone means that nothing of the profile is being rolled out.
+// ErrNone means that the profile has no active rollout.
 var ErrNone = errors.New("nothing of it is being rolled out")
 
 // IsActive reports whether a rollout is not over.
@@ -39,14 +39,14 @@ func IsActive(status *v1alpha1.RolloutStatus) bool {
 	return status != nil && status.Phase != v1alpha1.RolloutComplete
 }
 
-// Seen is the state of a rollout that somebody has looked at.
+// Seen is the state of a rollout that a user has seen.
 type Seen struct {
 	Attempt string
 	Step    int32
 }
 
-// Ask asks something of the rollout of a profile, and returns what the rollout does then. If seen
-// is not nil and the rollout is another one or at another step by now, Ask returns an error.
+// Ask requests an action on the rollout of a profile, and returns a sentence about its effect. If
+// seen is not nil, and the rollout is now another one or at another step, Ask returns an error.
 func Ask(ctx context.Context, client kubernetes.Interface, source downgrade.Source, action Action, seen *Seen) (then string, err error) {
 	status, err := read(ctx, client, source)
 	switch {
@@ -67,7 +67,7 @@ func Ask(ctx context.Context, client kubernetes.Interface, source downgrade.Sour
 	return then, nil
 }
 
-// annotation returns the value that asks for the action, and what the rollout does then.
+// annotation returns the value that requests the action, and a sentence about its effect.
 func (a Action) annotation(status *v1alpha1.RolloutStatus) (value, then string, err error) {
 	switch a {
 	case PromoteFull:

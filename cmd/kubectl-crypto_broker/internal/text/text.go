@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// Plugin is how people call the plugin.
+// Plugin is the command line of the plugin.
 const Plugin = "kubectl crypto-broker"
 
 // TimeFormat is the format of times in sentences.
 const TimeFormat = "2006-01-02 15:04:05 MST"
 
-// Count returns a number with its noun: "1 profile", "2 profiles". more is the plural,
-// if it is not the noun with an s.
+// Count returns a number with its noun: "1 profile", "2 profiles". more is the plural if it is
+// irregular.
 func Count(n int, one string, more ...string) string {
 	switch {
 	case n == 1:

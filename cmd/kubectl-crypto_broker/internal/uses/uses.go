@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package uses asks the brokers of namespaces which uses they have counted, many at a time, and
-// keeps a record of the brokers that did not say.
+// Package uses asks the brokers of namespaces which uses they have counted, many at a time. It
+// records which brokers did not answer.
 package uses
 
 import (
@@ -43,20 +43,20 @@ const (
 	NewerBroker = "the broker's answer has a use that this version does not know"
 )
 
-// Summary is how much is known.
+// Summary says how many brokers have answered.
 type Summary struct {
 	Unknown []Unknown `json:"unknown"`
 	// Brokers is the number of brokers that have started, and Answered is the number of brokers
 	// that have answered.
 	Brokers  int `json:"brokers"`
 	Answered int `json:"answered"`
-	// Oldest and Youngest are when the first and the last of the brokers that answered began
-	// to count; nil if none has.
+	// Oldest and Youngest are the times at which the first and the last of the answering brokers
+	// began to count, or nil.
 	Oldest   *time.Time `json:"oldestCount,omitempty"`
 	Youngest *time.Time `json:"youngestCount,omitempty"`
 }
 
-// Answer is what a broker has counted.
+// Answer has the counts of a broker.
 type Answer struct {
 	Pod *corev1.Pod
 	// Workload is kind/name, or pod/name for a pod without an owner.
@@ -65,7 +65,7 @@ type Answer struct {
 	asking   *Asking
 }
 
-// Unknown notes something that is not known of the broker.
+// Unknown records something that is not known of the broker.
 func (a *Answer) Unknown(why string) { a.asking.note(a.Pod, a.Workload, why) }
 
 // askers is the number of brokers that are asked at a time. An answer has 1 MiB at most, so this
@@ -97,8 +97,8 @@ func Start(ctx context.Context, client kubernetes.Interface, progress io.Writer)
 	return a
 }
 
-// Namespace has the brokers of a namespace asked, or the brokers of all namespaces if it is
-// empty. It calls take with each answer, once at a time.
+// Namespace asks the brokers of a namespace, or of all namespaces if it is empty. It calls take
+// with each answer, one call at a time.
 func (a *Asking) Namespace(namespace string, take func(*Answer)) error {
 	for next := ""; ; {
 		page, err := a.client.CoreV1().Pods(namespace).List(a.ctx, metav1.ListOptions{Limit: installation.Page, Continue: next})
@@ -147,7 +147,7 @@ func (a *Asking) ask(pod *corev1.Pod, take func(*Answer)) error {
 	return nil
 }
 
-// note adds something that is not known, once for each pod. Whoever calls note has locked a.mu.
+// note adds something that is not known, once for each pod. The caller has locked a.mu.
 func (a *Asking) note(pod *corev1.Pod, workload, why string) {
 	u := Unknown{pod.Namespace, pod.Name, workload, why}
 	if n := len(a.summary.Unknown); n == 0 || a.summary.Unknown[n-1] != u {
@@ -155,8 +155,8 @@ func (a *Asking) note(pod *corev1.Pod, workload, why string) {
 	}
 }
 
-// Wait returns what is known when all brokers have been asked. failed is an error that ended the
-// asking before, or nil.
+// Wait waits until all brokers have been asked, and returns the summary. failed is an error that
+// has ended this early, or nil.
 func (a *Asking) Wait(failed error) (Summary, error) {
 	err := errors.Join(failed, a.group.Wait(), a.outer.Err())
 	a.stop()
@@ -169,8 +169,8 @@ func (a *Asking) Wait(failed error) (Summary, error) {
 	return a.summary, nil
 }
 
-// tellProgress writes how many brokers have answered, every two seconds, until the function that it
-// returns is called.
+// tellProgress writes how many brokers have answered, every two seconds, until the returned
+// function is called.
 func (a *Asking) tellProgress(w io.Writer) (stop func()) {
 	done := make(chan struct{})
 	var reporter sync.WaitGroup

@@ -17,11 +17,11 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
-// change is what manifests change in a namespace.
+// change has the changes of manifests in a namespace.
 type change struct {
 	namespace string
-	// before has the profiles that are served and that change, and after what takes their
-	// place: less, where a profile is no longer served.
+	// before has the served profiles that change, and after has the profiles that replace them. A
+	// profile that is no longer served is missing in after.
 	before, after []profile.Profile
 }
 
@@ -29,8 +29,8 @@ type change struct {
 // not.
 type versions struct{ before, after map[string]*profile.Compiled }
 
-// in returns what the manifests change in a namespace, and notes about manifests that count
-// for nothing there. The change is nil if nothing changes that brokers serve.
+// in returns the changes of the manifests in a namespace, and notes about manifests without an
+// effect there. The change is nil if brokers would serve the same.
 func (p *Profiles) in(set *effective.Set, now metav1.Time) (changed *change, notes []string) {
 	namespace := set.Namespace.Name
 	var names []string
@@ -123,8 +123,8 @@ func compiled(profiles []profile.Profile, options []profile.CompileOption) map[s
 	return all
 }
 
-// uncounted returns what a change of a profile restricts and no broker counts. It is empty if
-// the counts tell all.
+// uncounted returns the values that a change of a profile restricts and that brokers do not
+// count. It is empty if brokers count all of them.
 func (c *change) uncounted(name string, operation string) string {
 	before, after := find(c.before, name), find(c.after, name)
 	if after == nil {

@@ -23,9 +23,9 @@ type Profiles struct {
 	Cluster    []v1alpha1.ClusterCryptoProfile
 }
 
-// ReadProfiles returns the profiles of documents. A CryptoProfile without a namespace is for
-// the namespace given. Objects of other kinds are left out. An invalid profile is an error,
-// and so are documents without any profile.
+// ReadProfiles returns the profiles of documents. A CryptoProfile without a namespace belongs to
+// the given namespace. Objects of other kinds are left out. An invalid profile is an error, and
+// so are documents without any profile.
 func ReadProfiles(ctx context.Context, documents []manifest.Document, namespace string) (*Profiles, error) {
 	schemas, err := manifest.ReadSchemas()
 	if err != nil {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package whatif finds out which workloads used what profiles would no longer offer after a
-// change. It renders the change with the code of the operator, asks the brokers of the
-// namespaces which uses they have counted, and asks the compiled profiles what becomes of
-// each of these uses. It changes nothing.
+// Package whatif finds out which calls of workloads a change of profiles would break. It renders
+// the change with the code of the operator, asks the brokers of the namespaces which uses they
+// have counted, and asks the compiled profiles for the effect on each of these uses. It changes
+// nothing.
 package whatif
 
 import (
@@ -26,7 +26,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/uses"
 )
 
-// Finding is a use that the change does not leave as it is, by the pods of one workload.
+// Finding is a use, by the pods of one workload, that the change affects.
 type Finding struct {
 	Namespace string `json:"namespace"`
 	// Workload is kind/name, or pod/name for a pod without an owner.
@@ -39,45 +39,44 @@ type Finding struct {
 	// Keys are the keys of the calls, such as "RSA 2048".
 	Keys   []string       `json:"keys,omitempty"`
 	Effect profile.Effect `json:"effect"`
-	// Why says why the calls are refused, or what they get instead.
+	// Why says why the calls are refused, or how their results change.
 	Why string `json:"why"`
 	// Pods is the number of pods that made the calls.
 	Pods  int    `json:"pods"`
 	Calls uint64 `json:"calls"`
-	// Since is when the first of these brokers began to count, and Last when the last call
-	// ended.
+	// Since is the time at which the first of these brokers began to count, and Last is the end
+	// of the last call.
 	Since time.Time `json:"since"`
 	Last  time.Time `json:"last"`
 }
 
-// key is what findings that are added up have in common.
+// key identifies findings that are added up.
 func (f *Finding) key() string {
 	return fmt.Sprintf("%q", []string{f.Namespace, f.Workload, f.Container, f.Profile, f.Operation, f.Algorithm, strings.Join(f.Keys, ", "), f.Why})
 }
 
-// Report is the answer.
+// Report is the result.
 type Report struct {
 	Findings []Finding `json:"findings"`
-	// Summary is about the namespaces in which the change changes what brokers serve.
+	// Summary is about the namespaces whose brokers would serve something else.
 	uses.Summary
 	// Namespaces is the number of these namespaces.
 	Namespaces int `json:"namespaces"`
-	// Notes are about profiles that would not count.
+	// Notes are about profiles that would have no effect.
 	Notes []string `json:"notes,omitempty"`
 }
 
 // Asker finds out what a change breaks.
 type Asker struct {
 	Client kubernetes.Interface
-	// Progress gets a line every two seconds.
+	// Progress receives a line every two seconds.
 	Progress io.Writer
 
 	report   Report
 	findings map[string]*Finding
 }
 
-// Ask returns what becomes of the calls that brokers have counted, if the profiles are
-// applied.
+// Ask returns the effect of applying the profiles on the calls that brokers have counted.
 func (a *Asker) Ask(ctx context.Context, profiles *Profiles) (*Report, error) {
 	a.findings, a.report = map[string]*Finding{}, Report{Findings: []Finding{}}
 	asking := uses.Start(ctx, a.Client, a.Progress)
@@ -89,7 +88,7 @@ func (a *Asker) Ask(ctx context.Context, profiles *Profiles) (*Report, error) {
 	return a.sorted(), nil
 }
 
-// askAll has the brokers of all namespaces asked in which something changes.
+// askAll asks the brokers of all namespaces in which something changes.
 func (a *Asker) askAll(ctx context.Context, asking *uses.Asking, profiles *Profiles) error {
 	sets, err := a.sets(ctx, profiles)
 	if err != nil {
@@ -118,8 +117,8 @@ func (a *Asker) askAll(ctx context.Context, asking *uses.Asking, profiles *Profi
 	return nil
 }
 
-// sets returns what is served now where the profiles may change it: in all namespaces if
-// there is a ClusterCryptoProfile.
+// sets returns the current sets of all namespaces that the profiles may change. These are all
+// namespaces if there is a ClusterCryptoProfile.
 func (a *Asker) sets(ctx context.Context, profiles *Profiles) (sets []*effective.Set, err error) {
 	if len(profiles.Cluster) > 0 {
 		return effective.ReadAll(ctx, a.Client)

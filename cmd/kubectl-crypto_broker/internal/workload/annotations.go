@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// TemplatePath returns the path of the annotations in the template of a workload; nil
-// if the template can't be changed.
+// TemplatePath returns the path of the annotations in the template of a workload, or nil if the
+// template cannot be changed.
 func (w Workload) TemplatePath() []string {
 	template := []string{"spec", "template", "metadata", "annotations"}
 	switch w.Kind {
@@ -23,8 +23,8 @@ func (w Workload) TemplatePath() []string {
 	}
 }
 
-// Annotate returns a command that sets annotations on the template of a workload;
-// empty if the template can't be changed.
+// Annotate returns a command that sets annotations on the template of a workload. It is empty if
+// the template cannot be changed.
 func (w Workload) Annotate(annotations map[string]string) string {
 	path := w.TemplatePath()
 	if path == nil {

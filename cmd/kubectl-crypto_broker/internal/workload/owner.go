@@ -18,7 +18,7 @@ import (
 // Owner is the object by which people know a pod, such as its Deployment.
 type Owner struct{ apiVersion, kind, namespace, name string }
 
-// String returns kind/name for kubectl; empty for a pod without an owner.
+// String returns kind/name for kubectl. It is empty for a pod without an owner.
 func (o Owner) String() string {
 	if o.kind == "" {
 		return ""
@@ -34,8 +34,9 @@ type Owners struct {
 	known map[claim]func() (Owner, error)
 }
 
-// claim is what a pod says of its controller. The API server does not check it, so the UID alone could be
-// the one of a controller in another namespace, whose pods would then get the owner of this pod.
+// claim is the controller that a pod claims to have. The API server does not check it. So it has
+// the namespace as well: with the UID alone, a pod could claim a controller of another namespace,
+// and the pods there would get the owner of this pod.
 type claim struct {
 	namespace, apiVersion, kind, name string
 	uid                               types.UID
@@ -46,9 +47,9 @@ func NewOwners(client kubernetes.Interface) *Owners {
 	return &Owners{client: client, known: map[claim]func() (Owner, error){}}
 }
 
-// Of returns the pod's owner: if a ReplicaSet or a Job controls the pod, the
-// controller of that. If the user may not read these, it returns the ReplicaSet or the
-// Job. It asks the API server once for each of them.
+// Of returns the pod's owner. If a ReplicaSet or a Job controls the pod, it returns the
+// controller of that object. If the user may not read the object, it returns the ReplicaSet or
+// the Job. It asks the API server once for each of them.
 func (o *Owners) Of(ctx context.Context, pod *corev1.Pod) (Owner, error) {
 	direct := metav1.GetControllerOfNoCopy(pod)
 	if direct == nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/manifest"
 )
 
-// Reason says why a rollout does not end, as far as the cluster shows it: its pods are
-// refused, or one of them does not get ready. The text begins with a colon.
+// Reason returns why a rollout does not end, as far as the cluster shows it: its pods are
+// refused, or one of them does not become ready. The text begins with a colon.
 func (w Workload) Reason(ctx context.Context, client kubernetes.Interface) string {
 	look := fmt.Sprintf(": kubectl describe %s -n %s says more", w, w.Namespace)
 	found, err := w.Made(ctx, client)
@@ -49,13 +49,13 @@ type Made struct {
 	// Own is the workload itself.
 	Own      metav1.Object
 	Template *corev1.PodTemplateSpec
-	// Selector selects its pods by their labels; nil if it is not known.
+	// Selector selects its pods by their labels. It is nil if it is not known.
 	Selector *metav1.LabelSelector
 	// claims are the names of the claim templates of a StatefulSet.
 	claims []string
 	// revision is the revision of new pods of a StatefulSet.
 	revision string
-	// Refused says why pods can't be created, if the workload's status has it.
+	// Refused says why pods cannot be created, if the workload's status has the reason.
 	Refused string
 }
 
@@ -119,7 +119,7 @@ func ready(pod *corev1.Pod) bool {
 	})
 }
 
-// containerWaits says which container of a pod waits, and for what reason.
+// containerWaits returns which container of a pod waits, and why.
 func containerWaits(pod *corev1.Pod) string {
 	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		if w := status.State.Waiting; w != nil && w.Reason != "PodInitializing" && w.Reason != "ContainerCreating" {

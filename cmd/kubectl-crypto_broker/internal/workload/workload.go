@@ -69,13 +69,13 @@ func workloadOf(argument, namespace string, kinds map[string]string) (Workload, 
 	return Workload{known, namespace, name}, both && ok && name != "" && !strings.Contains(name, "/")
 }
 
-// Workload returns the owner if it can be restarted; false if it can't.
+// Workload returns the owner if it can be restarted. Otherwise it returns false.
 func (o Owner) Workload() (Workload, bool) {
 	kind, ok := Kinds[strings.ToLower(o.kind)]
 	return Workload{kind, o.namespace, o.name}, ok && o.apiVersion == "apps/v1"
 }
 
-// AnyWorkload returns the owner if its template can be read; false if it can't.
+// AnyWorkload returns the owner if its template can be read. Otherwise it returns false.
 func (o Owner) AnyWorkload() (Workload, bool) {
 	if w, can := o.Workload(); can {
 		return w, true
@@ -88,7 +88,8 @@ func (o Owner) AnyWorkload() (Workload, bool) {
 type progress struct {
 	Done bool
 	Text string
-	// Barred says why a restart would create no new pods, empty if it would.
+	// Barred says why a restart would create no new pods. It is empty if a restart would create
+	// pods.
 	Barred string
 	// Exceeded reports whether a Deployment exceeded its progress deadline. A restart
 	// begins a new rollout.
