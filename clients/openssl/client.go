@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"runtime"
-	"strings"
 	"sync"
 	"time"
 )
@@ -106,10 +105,9 @@ func (c *Client) newConn(raw net.Conn, serverName string, protocols []byte) (*Co
 	if c.config.ServerName != "" {
 		serverName = c.config.ServerName
 	}
-	// A name of DNS may end with a dot, and certificates have none (RFC 6066, section 3).
-	serverName = strings.TrimSuffix(serverName, ".")
-	if serverName == "" || strings.ContainsRune(serverName, 0) {
-		return nil, fmt.Errorf("openssl: found the server name %q, expected a DNS name or an IP address", serverName)
+	serverName, err := parseName(serverName)
+	if err != nil {
+		return nil, err
 	}
 	held := c.resources
 	held.mutex.RLock()
@@ -120,7 +118,7 @@ func (c *Client) newConn(raw net.Conn, serverName string, protocols []byte) (*Co
 	// Sessions are not shared between protocols, because a resumed session has the protocol of the first.
 	host := serverName + "\x00" + string(protocols)
 	var made *ssl
-	err := held.sessions.with(host, func(resume *session) (err error) {
+	err = held.sessions.with(host, func(resume *session) (err error) {
 		made, err = newSSL(held.context, serverName, protocols, resume)
 		return err
 	})

@@ -28,7 +28,7 @@ type Config struct {
 	// empty, it is the host that is dialed. A DNS name is sent to the peer (SNI, RFC 6066, section 3).
 	ServerName string
 	// NextProtos are the protocols that are offered to the peer, the best first (ALPN, RFC 7301). Each
-	// has 1 to 255 bytes.
+	// has 1 to 255 bytes, and all together have 16 KiB at most, with one byte more for each.
 	NextProtos []string
 	// MinVersion is the oldest version of TLS, [tls.VersionTLS12] if it is 0. Older ones are refused.
 	// MaxVersion is the newest, [tls.VersionTLS13] if it is 0.
@@ -77,7 +77,7 @@ var cipherNames = map[uint16]string{
 // OpenSSL's names of key agreements.
 var groupNames = map[tls.CurveID]string{
 	tls.X25519: "X25519", tls.CurveP256: "P-256", tls.CurveP384: "P-384", tls.CurveP521: "P-521",
-	tls.X25519MLKEM768: "X25519MLKEM768",
+	tls.X25519MLKEM768: "X25519MLKEM768", tls.SecP256r1MLKEM768: "SecP256r1MLKEM768", tls.SecP384r1MLKEM1024: "SecP384r1MLKEM1024",
 }
 
 func (config *Config) check() (*settings, error) {
@@ -125,10 +125,13 @@ func (config *Config) check() (*settings, error) {
 	if config.SessionCacheSize < 0 {
 		return nil, fmt.Errorf("openssl: SessionCacheSize: found %d, expected 0 or more", config.SessionCacheSize)
 	}
-	for field, text := range map[string]string{"ServerName": config.ServerName, "Library": config.Library} {
-		if strings.ContainsRune(text, 0) {
-			return nil, fmt.Errorf("openssl: %s: found a zero byte in %q", field, text)
+	if config.ServerName != "" {
+		if _, err := parseName(config.ServerName); err != nil {
+			return nil, err
 		}
+	}
+	if strings.ContainsRune(config.Library, 0) {
+		return nil, fmt.Errorf("openssl: Library: found a zero byte in %q", config.Library)
 	}
 	return checked, nil
 }
@@ -205,6 +208,9 @@ func decodePEM(field string, text []byte, types ...string) ([][]byte, error) {
 	return contents, nil
 }
 
+// protocolsLimit is the size in bytes of the longest list of protocols. An extension of TLS has 64 KiB at most.
+const protocolsLimit = 16 << 10
+
 // encodeProtocols returns the names in the form of RFC 7301, section 3.1.
 func encodeProtocols(names []string) ([]byte, error) {
 	var encoded []byte
@@ -213,6 +219,9 @@ func encodeProtocols(names []string) ([]byte, error) {
 			return nil, fmt.Errorf("openssl: NextProtos: found a name of %d bytes, expected 1 to 255", len(name))
 		}
 		encoded = append(append(encoded, byte(len(name))), name...)
+	}
+	if len(encoded) > protocolsLimit {
+		return nil, fmt.Errorf("openssl: NextProtos: found %d bytes, expected %d at most", len(encoded), protocolsLimit)
 	}
 	return encoded, nil
 }

@@ -3,6 +3,7 @@
 package openssl
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
@@ -12,20 +13,28 @@ import (
 	"slices"
 )
 
-// The fields of tls.Config that FromTLS takes over.
-var mappedFields = []string{"RootCAs", "Certificates", "ServerName", "NextProtos", "MinVersion", "MaxVersion", "CipherSuites", "CurvePreferences"}
+// The fields that FromTLS takes over. Leaf is only compared, because Certificate has the same.
+var (
+	mappedFields      = []string{"RootCAs", "Certificates", "ServerName", "NextProtos", "MinVersion", "MaxVersion", "CipherSuites", "CurvePreferences"}
+	certificateFields = []string{"Certificate", "PrivateKey", "Leaf"}
+)
 
-// FromTLS returns the configuration that means the same as a configuration of crypto/tls. The field
-// RootCAs does not show its certificates, so roots has them as PEM; both have to be equal, or both
-// empty. Each field that is set and means nothing to OpenSSL is an error, unknown ones of later
+// FromTLS returns the configuration that means the same as a configuration of crypto/tls, for which nil is
+// the default. The field RootCAs does not show its certificates, so roots has them as PEM; both have to be
+// equal, or both empty. Each field that is set and means nothing to OpenSSL is an error, unknown ones of later
 // versions of Go too: callbacks, session caches, InsecureSkipVerify, Renegotiation, and others.
+//
+// One thing cannot be seen: a constraint that [x509.CertPool.AddCertWithConstraint] has added. OpenSSL does not
+// call it.
 func FromTLS(config *tls.Config, roots []byte) (Config, error) {
-	value := reflect.ValueOf(config).Elem()
-	for i := range value.NumField() {
-		field := value.Type().Field(i)
-		if field.IsExported() && !value.Field(i).IsZero() && !slices.Contains(mappedFields, field.Name) {
-			return Config{}, fmt.Errorf("openssl: tls.Config: found the field %s, which cannot be used with OpenSSL", field.Name)
-		}
+	if config == nil {
+		config = &tls.Config{}
+	}
+	if err := expectFields("tls.Config", config, mappedFields); err != nil {
+		return Config{}, err
+	}
+	if config.CipherSuites != nil && len(config.CipherSuites) == 0 {
+		return Config{}, errors.New("openssl: tls.Config.CipherSuites: found an empty list, with which crypto/tls has no suite of TLS 1.2, expected nil")
 	}
 	mapped := Config{
 		RootCAs: roots, ServerName: config.ServerName, NextProtos: config.NextProtos, MinVersion: config.MinVersion,
@@ -50,15 +59,27 @@ func FromTLS(config *tls.Config, roots []byte) (Config, error) {
 	}
 }
 
-func mapCertificate(certificate *tls.Certificate, mapped *Config) error {
-	for field, set := range map[string]bool{
-		"OCSPStaple":                   len(certificate.OCSPStaple) > 0,
-		"SignedCertificateTimestamps":  len(certificate.SignedCertificateTimestamps) > 0,
-		"SupportedSignatureAlgorithms": len(certificate.SupportedSignatureAlgorithms) > 0,
-	} {
-		if set {
-			return fmt.Errorf("openssl: tls.Config.Certificates: found the field %s, which cannot be used with OpenSSL", field)
+// expectFields returns an error if a field of a structure is set and not one of the expected.
+func expectFields(where string, structure any, expected []string) error {
+	value := reflect.ValueOf(structure).Elem()
+	for i := range value.NumField() {
+		field := value.Type().Field(i)
+		if field.IsExported() && !value.Field(i).IsZero() && !slices.Contains(expected, field.Name) {
+			return fmt.Errorf("openssl: %s: found the field %s, which cannot be used with OpenSSL", where, field.Name)
 		}
+	}
+	return nil
+}
+
+func mapCertificate(certificate *tls.Certificate, mapped *Config) error {
+	if err := expectFields("tls.Config.Certificates", certificate, certificateFields); err != nil {
+		return err
+	}
+	if len(certificate.Certificate) == 0 {
+		return errors.New("openssl: tls.Config.Certificates: found no certificate")
+	}
+	if leaf := certificate.Leaf; leaf != nil && !bytes.Equal(leaf.Raw, certificate.Certificate[0]) {
+		return errors.New("openssl: tls.Config.Certificates: found a Leaf that is not the first certificate, expected the same")
 	}
 	for _, der := range certificate.Certificate {
 		mapped.Certificate = append(mapped.Certificate, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
