@@ -224,7 +224,7 @@ test-arm64: ## Run the suite of TLS by OpenSSL, and the broker of the image with
 	hack/test/arm64
 
 .PHONY: bench-tls
-bench-tls: ## Measure TLS by OpenSSL beside crypto/tls: requests over old, new and resumed connections, and gRPC streams; again with the FIPS provider if "make interop" has built it.
+bench-tls: ## Measure TLS by OpenSSL beside crypto/tls: requests over old, new and resumed connections, gRPC streams, and the memory of processes; again with the FIPS provider if "make interop" has built it.
 	cd clients/openssl && CGO_ENABLED=0 go test -count=1 -run '^$$' -bench . -benchtime 50x .
 	if compgen -G "$(CRYPTO_BROKER_CACHE)/cosmian-*/fipsmodule.cnf" >/dev/null; then \
 	  echo "The same with OpenSSL's FIPS provider, which \"make interop\" has built:"; \

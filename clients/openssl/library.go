@@ -23,10 +23,11 @@ const oldestVersion = 0x10101000
 type library struct {
 	path string
 	functions
+	handshakes handshakes
 }
 
 // functions are the addresses of the functions in C. The functions that OpenSSL 3 added are 0 with
-// OpenSSL 1.1.1, and those that it removed are 0 with OpenSSL 3.
+// OpenSSL 1.1.1, and the functions that it removed are 0 with OpenSSL 3.
 type functions struct {
 	initSSL, version, versionNumber uintptr
 
@@ -51,6 +52,9 @@ type functions struct {
 	bioNew, bioMemory, bioRead, bioWrite, bioPending uintptr
 
 	providerAvailable, defaultIsFIPS, fipsMode, providerLoad, providerUnload, providerParameters uintptr
+
+	// freeToSystem is a function of glibc.
+	freeToSystem uintptr
 }
 
 func (f *functions) table() (required, optional map[string]*uintptr) {
@@ -94,6 +98,7 @@ func (f *functions) table() (required, optional map[string]*uintptr) {
 		"OSSL_PROVIDER_available": &f.providerAvailable, "EVP_default_properties_is_fips_enabled": &f.defaultIsFIPS,
 		"FIPS_mode": &f.fipsMode, "OSSL_PROVIDER_load": &f.providerLoad, "OSSL_PROVIDER_unload": &f.providerUnload,
 		"OSSL_PROVIDER_get_params": &f.providerParameters,
+		"malloc_trim":              &f.freeToSystem,
 	}
 	return required, optional
 }
@@ -165,6 +170,11 @@ func newLibrary(handle uintptr, name string) (*library, error) {
 	if call(l.initSSL, noAtExit, 0) != 1 {
 		return nil, l.failure("initialize " + name)
 	}
+	l.handshakes.returnMemory = func() {
+		if l.freeToSystem != 0 {
+			call(l.freeToSystem, 0)
+		}
+	}
 	return l, nil
 }
 
@@ -184,11 +194,15 @@ func (l *library) failure(operation string) *Error {
 		if code == 0 {
 			return failed
 		}
+		alert := alertOf(code)
 		if failed.alert == 0 {
-			failed.alert = alertOf(code)
+			failed.alert = alert
 		}
 		reason := goString(call(l.errorReason, code))
-		if reason == "" {
+		switch {
+		case reason == "" && alert != 0:
+			reason = fmt.Sprintf("alert %d of the peer", uint8(alert))
+		case reason == "":
 			reason = fmt.Sprintf("error %08X", uint32(code))
 		}
 		failed.Reasons = append(failed.Reasons, reason)

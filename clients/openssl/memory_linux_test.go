@@ -60,13 +60,45 @@ const (
 	measuredCount    = "MEASURED_CONNECTIONS"
 )
 
-// A process with each provider makes 20 requests over each of some connections, which stay open. The library and its
-// connections are part of the difference. A broker has some ten connections to others.
+// A process with each provider makes 20 requests over each of its connections, which stay open. The library and its
+// connections are part of the difference.
 func TestAProcessWithOpenSSLTakesLittleMoreMemory(t *testing.T) {
 	if which := os.Getenv(measuredProvider); which != "" {
 		fmt.Printf("resident %d\n", memoryWithConnections(t, which))
 		return
 	}
+	const limit = 10 << 20
+	for _, connections := range []int{10, 100} {
+		usual, more := compareMemory(t, connections)
+		t.Logf("%d connections: crypto/tls %.1f MiB, OpenSSL %.1f MiB more", connections, mebibytes(usual), mebibytes(more))
+		if more > limit {
+			t.Errorf("a process with OpenSSL and %d connections has %d KiB more, expected %d KiB at most", connections, more>>10, limit>>10)
+		}
+	}
+}
+
+func BenchmarkMemoryOfProcesses(b *testing.B) {
+	const rounds = 3
+	for _, connections := range []int{10, 100} {
+		b.Run(fmt.Sprintf("With%dConnections", connections), func(b *testing.B) {
+			var usual, more []float64
+			for range rounds {
+				one, other := compareMemory(b, connections)
+				usual, more = append(usual, mebibytes(one)), append(more, mebibytes(other))
+			}
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(median(usual), "MiB-go")
+			b.ReportMetric(median(more), "MiB-more-with-openssl")
+		})
+	}
+}
+
+func mebibytes(bytes int) float64 { return float64(bytes) / (1 << 20) }
+
+// compareMemory returns the resident memory in bytes of a process with crypto/tls, and how much more a process with
+// OpenSSL has.
+func compareMemory(t testing.TB, connections int) (usual, more int) {
+	t.Helper()
 	authority := newAuthority(t)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") }))
 	server.TLS = authority.serverConfig(t)
@@ -76,9 +108,9 @@ func TestAProcessWithOpenSSLTakesLittleMoreMemory(t *testing.T) {
 	if err := os.WriteFile(roots, authority.pem, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	resident := func(which string, connections int) int {
+	resident := func(which string) int {
 		t.Helper()
-		command := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
+		command := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAProcessWithOpenSSLTakesLittleMoreMemory$")
 		command.Env = append(os.Environ(), measuredProvider+"="+which, measuredServer+"="+server.URL, measuredRoots+"="+roots, measuredCount+"="+strconv.Itoa(connections))
 		output, err := command.CombinedOutput()
 		_, rest, _ := strings.Cut(string(output), "resident ")
@@ -89,13 +121,8 @@ func TestAProcessWithOpenSSLTakesLittleMoreMemory(t *testing.T) {
 		}
 		return bytes
 	}
-	const limit, connections = 10 << 20, 10
-	usual := resident("go", connections)
-	difference := resident("openssl", connections) - usual
-	t.Logf("%d connections: crypto/tls %.1f MiB, OpenSSL %.1f MiB more", connections, float64(usual)/(1<<20), float64(difference)/(1<<20))
-	if difference > limit {
-		t.Errorf("a process with OpenSSL has %d KiB more, expected %d KiB at most", difference>>10, limit>>10)
-	}
+	usual = resident("go")
+	return usual, resident("openssl") - usual
 }
 
 // memoryWithConnections makes the requests with a provider, and returns the resident memory of this process.
@@ -114,7 +141,8 @@ func memoryWithConnections(t *testing.T, which string) int {
 		t.Fatal(err)
 	}
 	transport := p.http1()
-	transport.MaxIdleConnsPerHost, transport.MaxIdleConns = connections, connections
+	// Without a limit, net/http makes more connections than it uses.
+	transport.MaxConnsPerHost, transport.MaxIdleConnsPerHost, transport.MaxIdleConns = connections, connections, connections
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport, Timeout: patience}
 	var working sync.WaitGroup
