@@ -19,7 +19,19 @@ import (
 const (
 	recordLimit = 16 << 10
 	bufferSize  = recordLimit + 512
+	// The buffer that a connection has while it waits for the peer.
+	inputSize = 4 << 10
 )
+
+// A peer may send this much without data. OpenSSL bounds each message of a handshake, the largest ones to 100 KiB.
+// After the handshake, tickets and updates of keys are no data.
+const barrenLimit = 512 << 10
+
+// OpenSSL may have this much for a peer that asks for answers and does not read them.
+const answersLimit = 64 << 10
+
+// alertTime is how long the last record of a connection may take to be sent.
+const alertTime = 5 * time.Second
 
 var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
 
@@ -43,6 +55,8 @@ type Conn struct {
 	readError error
 	hungry    bool // OpenSSL has nothing that was not read
 	input     []byte
+	busy      bool // the peer may have sent more than the last receive has read
+	barren    int  // how much the peer has sent since its last data
 	kept      bool
 
 	writeMutex sync.Mutex // one Write at a time
@@ -88,6 +102,7 @@ func (c *Conn) HandshakeContext(ctx context.Context) error {
 
 func (c *Conn) runHandshake() error {
 	operation := "handshake with " + c.name
+	defer c.ssl.lib.handshakes.begin()()
 	for {
 		ended, err := c.ssl.handshake(operation)
 		// An alert for the peer is sent even if the handshake failed.
@@ -113,11 +128,21 @@ func (c *Conn) runHandshake() error {
 // receive waits for ciphertext of the peer.
 func (c *Conn) receive() error {
 	if c.input == nil {
-		c.input = make([]byte, recordLimit)
+		c.input = make([]byte, inputSize)
 	}
-	n, err := c.raw.Read(c.input)
+	buffer := c.input
+	if c.busy {
+		large := buffers.Get().(*[bufferSize]byte)
+		defer buffers.Put(large)
+		buffer = large[:]
+	}
+	n, err := c.raw.Read(buffer)
+	c.busy = n == len(buffer)
+	if c.barren += n; c.barren > barrenLimit {
+		return errBarren
+	}
 	if n > 0 {
-		return c.ssl.feed(c.input[:n])
+		return c.ssl.feed(buffer[:n])
 	}
 	if errors.Is(err, io.EOF) {
 		return ErrTruncated
@@ -178,10 +203,11 @@ func (c *Conn) Read(b []byte) (int, error) {
 			c.hungry = false
 		}
 		n, ended, err := c.ssl.read(b)
-		// The peer may need an answer, such as an alert, before it sends more.
 		if (err != nil || ended != stepDone) && c.ssl.hasOutput() {
-			// An error is kept in writeError. What the peer has sent can be read nevertheless.
-			_ = c.send()
+			// After an error, it is an alert.
+			if answerError := c.answer(err != nil); err == nil {
+				err = answerError
+			}
 		}
 		switch {
 		case err != nil:
@@ -191,7 +217,7 @@ func (c *Conn) Read(b []byte) (int, error) {
 		case ended == stepHungry:
 			c.hungry = true
 		default:
-			c.hungry = ended == stepLast
+			c.hungry, c.barren = ended == stepLast, 0
 			if !c.kept && c.keep != nil {
 				c.kept = true
 				c.keep(c)
@@ -200,6 +226,32 @@ func (c *Conn) Read(b []byte) (int, error) {
 		}
 	}
 	return 0, c.readError
+}
+
+// answer sends what reading has made for the peer, such as an update of keys. Only the last answer is waited for, so that
+// a peer that does not read does not stop Read. Errors of sending are kept in writeError. What the peer has sent can be
+// read nevertheless.
+func (c *Conn) answer(last bool) error {
+	if !c.sendMutex.TryLock() {
+		// The goroutine that has it sends the answer, too, as soon as the peer reads.
+		if c.ssl.outputSize() > answersLimit {
+			return errAnswers
+		}
+		return nil
+	}
+	send := func() {
+		_ = c.sendLocked()
+		c.sendMutex.Unlock()
+		c.sendAgain()
+	}
+	if !last {
+		go send()
+		return nil
+	}
+	// It fails only if the connection is closed, and then sending fails as well.
+	_ = c.raw.SetWriteDeadline(time.Now().Add(alertTime))
+	send()
+	return nil
 }
 
 // keepReadError keeps an error for later reads unless it is a deadline, after which reading goes on.
@@ -291,7 +343,7 @@ func (c *Conn) Close() error {
 			if !c.shut {
 				c.ssl.shutdown()
 			}
-			if c.raw.SetWriteDeadline(time.Now().Add(5*time.Second)) == nil {
+			if c.raw.SetWriteDeadline(time.Now().Add(alertTime)) == nil {
 				// The connection is closed whether the peer got it or not.
 				_ = c.sendLocked()
 			}

@@ -18,7 +18,11 @@ var ErrPlatform = errors.New("openssl: this platform is not supported, expected 
 // incomplete. It is an [io.ErrUnexpectedEOF].
 var ErrTruncated = fmt.Errorf("openssl: the connection was closed without close_notify, data may be missing: %w", io.ErrUnexpectedEOF)
 
-var errShutdown = errors.New("openssl: write after CloseWrite")
+var (
+	errShutdown = errors.New("openssl: write after CloseWrite")
+	errBarren   = fmt.Errorf("the peer has sent more than %d bytes without data", barrenLimit)
+	errAnswers  = errors.New("openssl: the peer asks for answers and does not read them")
+)
 
 // Error is a failure that OpenSSL reported.
 type Error struct {

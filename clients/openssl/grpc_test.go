@@ -100,12 +100,18 @@ func (secret) RequireTransportSecurity() bool { return true }
 
 func dialGRPC(t testing.TB, p provider, address string) testpb.TestServiceClient {
 	t.Helper()
+	client, closeConn := connectGRPC(t, p, address)
+	t.Cleanup(closeConn)
+	return client
+}
+
+func connectGRPC(t testing.TB, p provider, address string) (client testpb.TestServiceClient, closeConn func()) {
+	t.Helper()
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(p.forGRPC()), grpc.WithPerRPCCredentials(secret{}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = conn.Close() })
-	return testpb.NewTestServiceClient(conn)
+	return testpb.NewTestServiceClient(conn), func() { _ = conn.Close() }
 }
 
 func TestGRPCCallsAndStreamsOfAllKinds(t *testing.T) {

@@ -25,13 +25,18 @@ type sServer struct {
 	output  *bufio.Reader
 }
 
+// startSServer starts it. {certificate}, {key} and {authority} in the arguments stand for files.
 func startSServer(t *testing.T, authority *authority, arguments ...string) *sServer {
 	t.Helper()
 	folder := t.TempDir()
 	certificate := authority.issue(t, nil)
-	for name, content := range map[string][]byte{"certificate.pem": certificate.certificate, "key.pem": certificate.key} {
-		if err := os.WriteFile(filepath.Join(folder, name), content, 0o600); err != nil {
+	for name, content := range map[string][]byte{"certificate": certificate.certificate, "key": certificate.key, "authority": authority.pem} {
+		file := filepath.Join(folder, name+".pem")
+		if err := os.WriteFile(file, content, 0o600); err != nil {
 			t.Fatal(err)
+		}
+		for i := range arguments {
+			arguments[i] = strings.ReplaceAll(arguments[i], "{"+name+"}", file)
 		}
 	}
 	command := exec.CommandContext(t.Context(), "openssl", append([]string{"s_server", "-accept", "127.0.0.1:0",

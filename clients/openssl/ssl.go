@@ -34,6 +34,7 @@ type ssl struct {
 	input, output   uintptr // the BIOs, which belong to the SSL object
 	handshakeIsDone bool
 	failed          bool // only free is allowed after a failure
+	unsent          bool // output may have something
 }
 
 func newSSL(context *sslContext, serverName string, protocols []byte, resume *session) (*ssl, error) {
@@ -112,9 +113,14 @@ func (s *ssl) step(operation string, function uintptr, buffer []byte) (n int, en
 	defer runtime.UnlockOSThread()
 	call(s.lib.clearErrors)
 	result := int32(call(function, s.address, uintptr(start(buffer)), uintptr(len(buffer))))
+	reading := function == s.lib.sslRead
+	// To ask is cheaper than a read that finds nothing.
+	if reading && result > 0 && (call(s.lib.bioPending, s.input) > 0 || int32(call(s.lib.sslHasPending, s.address)) == 1) {
+		return int(result), stepDone, nil
+	}
+	s.unsent = s.unsent || !reading || call(s.lib.bioPending, s.output) > 0
 	if result > 0 {
-		// To ask is cheaper than a read that finds nothing.
-		if function == s.lib.sslRead && call(s.lib.bioPending, s.input) == 0 && int32(call(s.lib.sslHasPending, s.address)) == 0 {
+		if reading {
 			return int(result), stepLast, nil
 		}
 		return int(result), stepDone, nil
@@ -167,6 +173,7 @@ func (s *ssl) shutdown() {
 	defer unlock()
 	call(s.lib.sslShutdown, s.address)
 	call(s.lib.clearErrors)
+	s.unsent = true
 }
 
 // feed gives ciphertext of the peer to the object.
@@ -191,14 +198,26 @@ func (s *ssl) drain(buffer []byte) int {
 		return 0
 	}
 	// A BIO in memory returns a negative number if it is empty.
-	return max(0, int(int32(call(s.lib.bioRead, s.output, uintptr(start(buffer)), uintptr(len(buffer))))))
+	n := max(0, int(int32(call(s.lib.bioRead, s.output, uintptr(start(buffer)), uintptr(len(buffer))))))
+	s.unsent = n == len(buffer)
+	return n
 }
 
-// hasOutput reports whether there is ciphertext for the peer.
+// hasOutput reports whether there may be ciphertext for the peer.
 func (s *ssl) hasOutput() bool {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	return s.address != 0 && call(s.lib.bioPending, s.output) > 0
+	return s.unsent && s.address != 0
+}
+
+// outputSize returns how much ciphertext there is for the peer.
+func (s *ssl) outputSize() int {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if s.address == 0 {
+		return 0
+	}
+	return int(call(s.lib.bioPending, s.output))
 }
 
 // state returns what the handshake agreed on.
@@ -247,7 +266,7 @@ func (s *ssl) certificates(stack uintptr) ([]*x509.Certificate, error) {
 		*target = start(der)
 		call(s.lib.certificateToDER, object, uintptr(unsafe.Pointer(target)))
 		runtime.KeepAlive(der)
-		certificate, err := x509.ParseCertificate(der)
+		certificate, err := inUse.parse(der)
 		if err != nil {
 			return nil, fmt.Errorf("openssl: parse a certificate of the peer: %w", err)
 		}
