@@ -173,11 +173,11 @@ func removeDemo(ctx context.Context, cluster *environment.Cluster) error {
 	return err
 }
 
-// apply runs kubectl apply and returns when it began and ended.
-func (d *demo) apply(ctx context.Context, name string) (began, ended time.Time, err error) {
+// apply runs kubectl apply and returns when it began.
+func (d *demo) apply(ctx context.Context, name string) (began time.Time, err error) {
 	content, err := manifests.ReadFile("manifests/" + name)
 	if err != nil {
-		return began, ended, err
+		return began, err
 	}
 	manifest := strings.ReplaceAll(string(content), placeholder, d.images.Image("demo-app"))
 	began = time.Now()
@@ -185,14 +185,14 @@ func (d *demo) apply(ctx context.Context, name string) (began, ended time.Time, 
 	for line := range strings.Lines(said) {
 		d.line("%s", strings.TrimSpace(line))
 	}
-	return began, time.Now(), err
+	return began, err
 }
 
 // show lets the application make calls, changes the profile, and prints when each step happened.
 func (d *demo) show(ctx context.Context) error {
 	d.step("kubectl apply: a namespace and two profiles")
 	for _, each := range []string{"namespace.yaml", "profiles.yaml"} {
-		if _, _, err := d.apply(ctx, each); err != nil {
+		if _, err := d.apply(ctx, each); err != nil {
 			return err
 		}
 	}
@@ -207,7 +207,7 @@ func (d *demo) show(ctx context.Context) error {
 		return err
 	}
 	d.step(`kubectl apply: a Deployment and a Job with the annotation cryptobroker.io/inject: "true"`)
-	began, _, err := d.apply(ctx, "app.yaml")
+	began, err := d.apply(ctx, "app.yaml")
 	if err != nil {
 		return err
 	}
@@ -257,7 +257,7 @@ func (d *demo) change(ctx context.Context, pod string) error {
 		return err
 	}
 	d.step("kubectl apply: the profile with %s in place of %s, while the application calls", secondAlgorithm, firstAlgorithm)
-	began, _, err := d.apply(ctx, "changed-profile.yaml")
+	began, err := d.apply(ctx, "changed-profile.yaml")
 	if err != nil {
 		return err
 	}

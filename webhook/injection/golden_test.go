@@ -28,15 +28,15 @@ var update = flag.Bool("update", false, "write the golden files instead of compa
 
 // testTemplate is an operator's with default values.
 func testTemplate() template.Template {
-	var template template.Template
+	var common template.Template
 	document, err := os.ReadFile("testdata/template.yaml")
 	if err == nil {
-		err = yaml.UnmarshalStrict(document, &template)
+		err = yaml.UnmarshalStrict(document, &common)
 	}
 	if err != nil {
 		panic(err)
 	}
-	return template
+	return common
 }
 
 // testTraces are the values of a chart that has brokers export spans.

@@ -40,7 +40,7 @@ import (
 // project that is unknown or has a value that it can't have; for a container, volume or
 // mount with a reserved name in a pod without the stamp of Inject; for a mount in the
 // place of the socket.
-func Inject(pod *corev1.Pod, namespace string, profiles []byte, template template.Template) (*corev1.Pod, []string, error) {
+func Inject(pod *corev1.Pod, namespace string, profiles []byte, common template.Template) (*corev1.Pod, []string, error) {
 	decision, err := Decide(pod, true)
 	if err != nil {
 		return nil, nil, err
@@ -54,25 +54,25 @@ func Inject(pod *corev1.Pod, namespace string, profiles []byte, template templat
 		return out, warnings, nil
 	}
 
-	options, found := readPodOptions(pod, template)
+	options, found := readPodOptions(pod, common)
 	if err := found.refusal(); err != nil {
 		return nil, nil, err
 	}
 	if pod.Spec.ServiceAccountName == "" || !mayUseKeyProviders(profiles) {
-		template.KeyGateway = ""
+		common.KeyGateway = ""
 	}
 	if runsAsRoot(pod) {
 		// A platform that allows the pod to run as root allows the broker to run as its own user.
 		// As root, the broker would not start.
-		template.NamespaceUserIDs = false
+		common.NamespaceUserIDs = false
 	}
 	rendering := rendering{
-		template:     options.over(template),
+		template:     options.over(common),
 		options:      options,
-		stamp:        stampOf(template),
+		stamp:        stampOf(common),
 		shared:       sharesProcesses(pod) != "",
 		podResources: pod.Spec.Resources != nil,
-		snapshot:     snapshotFits(pod, template.Seal.Snapshot(profiles), template.Seal.Signature),
+		snapshot:     snapshotFits(pod, common.Seal.Snapshot(profiles), common.Seal.Signature),
 	}
 	isFirst := !slices.ContainsFunc(pod.Spec.InitContainers, isBroker)
 	warnings, err := rendering.put(out)
@@ -90,7 +90,7 @@ func Inject(pod *corev1.Pod, namespace string, profiles []byte, template templat
 		warnings = append(warnings, fmt.Sprintf(
 			"namespace %q has no crypto profile yet: the pod waits for one, ten minutes before its broker is restarted", namespace))
 	}
-	addSocketGroup(out, template.SocketGroup)
+	addSocketGroup(out, common.SocketGroup)
 	addPullSecret(out, options.pullSecret)
 	rendering.annotate(out, profiles)
 	return out, limits.Warnings(warnings), nil

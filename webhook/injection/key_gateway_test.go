@@ -185,8 +185,8 @@ func TestParametersHaveTheStampOfPodsThatCanCallTheKeyGateway(t *testing.T) {
 }
 
 func TestOnlyTheOperatorsValueGivesBrokersACertificate(t *testing.T) {
-	sources := func(template template.Template, profiles string) (found []corev1.VolumeProjection, argument string) {
-		pod, _, err := Inject(fixture.PodWith(inAccount), "shop", []byte(profiles), template)
+	sources := func(common template.Template, profiles string) (found []corev1.VolumeProjection, argument string) {
+		pod, _, err := Inject(fixture.PodWith(inAccount), "shop", []byte(profiles), common)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -21,26 +21,26 @@ import (
 // signature.
 //
 // The error names the values of the template that cannot be used.
-func Parameters(template template.Template, cluster string) (v1alpha1.InjectionTemplateSpec, error) {
-	if err := template.Validate(); err != nil {
+func Parameters(common template.Template, cluster string) (v1alpha1.InjectionTemplateSpec, error) {
+	if err := common.Validate(); err != nil {
 		return v1alpha1.InjectionTemplateSpec{}, err
 	}
-	gateway, withGateway := template.KeyGateway, stampOf(template)
-	template.KeyGateway = ""
-	typical := rendering{template: template, options: podOptions{socketDir: contract.SocketDir}, callers: []string{"app"}, statusPort: true}
+	gateway, withGateway := common.KeyGateway, stampOf(common)
+	common.KeyGateway = ""
+	typical := rendering{template: common, options: podOptions{socketDir: contract.SocketDir}, callers: []string{"app"}, statusPort: true}
 	container := typical.container()
 	container.Args, container.Ports = nil, nil
 	socket, profiles := typical.volumes()
 
 	spec := v1alpha1.InjectionTemplateSpec{
 		FirstArguments: typical.firstArguments(),
-		SocketGroup:    template.SocketGroup,
-		StatusPort:     template.StatusPort,
-		LogLevel:       template.LogLevel,
-		RequireFIPS:    template.RequireFIPS,
-		AllowedImages:  template.AllowedImages,
+		SocketGroup:    common.SocketGroup,
+		StatusPort:     common.StatusPort,
+		LogLevel:       common.LogLevel,
+		RequireFIPS:    common.RequireFIPS,
+		AllowedImages:  common.AllowedImages,
 		Cluster:        cluster,
-		Stamp:          stampOf(template),
+		Stamp:          stampOf(common),
 	}
 	if gateway != "" {
 		spec.KeyGateway = &v1alpha1.InjectionTemplateKeyGateway{Address: gateway, Stamp: withGateway}

@@ -294,7 +294,7 @@ func annotationOf(name string) (row *podAnnotation, container string) {
 
 // readPodOptions reads the annotations of a pod that gets a broker. A problem is a
 // sentence with the annotation, its value and what was expected.
-func readPodOptions(pod *corev1.Pod, template template.Template) (o podOptions, found problems) {
+func readPodOptions(pod *corev1.Pod, common template.Template) (o podOptions, found problems) {
 	o = podOptions{
 		socketDir: contract.SocketDir,
 		by:        map[string][]string{},
@@ -319,7 +319,7 @@ func readPodOptions(pod *corev1.Pod, template template.Template) (o podOptions, 
 		}
 	}
 	if found.none() {
-		o.fit(pod, template, &found)
+		o.fit(pod, common, &found)
 	}
 	return o, found
 }
@@ -357,21 +357,21 @@ func (o *podOptions) wants(container string) bool {
 }
 
 // over returns the template with the values that the options of the pod replace.
-func (o *podOptions) over(template template.Template) template.Template {
+func (o *podOptions) over(common template.Template) template.Template {
 	if o.image != "" {
-		template.Image = o.image
+		common.Image = o.image
 	}
 	if o.statusPort != 0 {
-		template.StatusPort = o.statusPort
+		common.StatusPort = o.statusPort
 	}
-	template.Resources = *template.Resources.DeepCopy()
+	common.Resources = *common.Resources.DeepCopy()
 	put := func(into *corev1.ResourceList, asked corev1.ResourceList) {
 		if *into == nil && len(asked) > 0 {
 			*into = corev1.ResourceList{}
 		}
 		maps.Copy(*into, asked)
 	}
-	put(&template.Resources.Requests, o.requests)
-	put(&template.Resources.Limits, o.limits)
-	return template
+	put(&common.Resources.Requests, o.requests)
+	put(&common.Resources.Limits, o.limits)
+	return common
 }

@@ -199,7 +199,7 @@ func (o *podOptions) fit(pod *corev1.Pod, common template.Template, found *probl
 }
 
 // fitSessions finds options of the session gateway that this pod cannot have.
-func (o *podOptions) fitSessions(pod *corev1.Pod, template template.Template, found *problems) {
+func (o *podOptions) fitSessions(pod *corev1.Pod, common template.Template, found *problems) {
 	refuse := func(name string, reason podRefusal, arguments ...any) {
 		found.unexpected(name, pod.Annotations[name], reason.expected, arguments...)
 	}
@@ -215,7 +215,7 @@ func (o *podOptions) fitSessions(pod *corev1.Pod, template template.Template, fo
 	if pod.Spec.HostNetwork {
 		refuse(contract.SessionGatewayAnnotation, portOnHost)
 	} else {
-		status := o.over(template).StatusPort
+		status := o.over(common).StatusPort
 		if _, container := declares(pod, listen); container != "" {
 			refuse(contract.SessionGatewayAnnotation, sessionPortDeclared, limits.Quoted(container))
 		}
@@ -266,8 +266,8 @@ var resourceAnnotations = []struct {
 
 // fitResources compares requests with limits. Each comes from the pod, or else from the
 // template.
-func (o *podOptions) fitResources(pod *corev1.Pod, template template.Template, found *problems) {
-	resources := o.over(template).Resources
+func (o *podOptions) fitResources(pod *corev1.Pod, common template.Template, found *problems) {
+	resources := o.over(common).Resources
 	for _, r := range resourceAnnotations {
 		_, requested := o.requests[r.resource]
 		_, limited := o.limits[r.resource]

@@ -37,17 +37,17 @@ func otherTemplate() template.Template {
 }
 
 // beside is otherTemplate in the same namespace, with the same images allowed.
-func beside(template template.Template) template.Template {
+func beside(common template.Template) template.Template {
 	other := otherTemplate()
-	other.AllowedImages = slices.Concat(template.AllowedImages, []string{template.Image})
-	other.NamespaceUserIDs = template.NamespaceUserIDs
+	other.AllowedImages = slices.Concat(common.AllowedImages, []string{common.Image})
+	other.NamespaceUserIDs = common.NamespaceUserIDs
 	return other
 }
 
 // admitted is what the API server makes of a pod and of Inject's answer to it.
-func admitted(t *testing.T, pod *corev1.Pod, profiles []byte, template template.Template) *corev1.Pod {
+func admitted(t *testing.T, pod *corev1.Pod, profiles []byte, common template.Template) *corev1.Pod {
 	t.Helper()
-	injected, _, err := Inject(pod, "shop", profiles, template)
+	injected, _, err := Inject(pod, "shop", profiles, common)
 	if err != nil {
 		t.Fatal(err)
 	}

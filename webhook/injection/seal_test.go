@@ -57,9 +57,9 @@ func trustOf(pod *corev1.Pod) []string {
 	return found
 }
 
-func inject(t *testing.T, pod *corev1.Pod, template template.Template) *corev1.Pod {
+func inject(t *testing.T, pod *corev1.Pod, common template.Template) *corev1.Pod {
 	t.Helper()
-	injected, _, err := Inject(pod, "shop", []byte(fixture.ProfilesOfShop), template)
+	injected, _, err := Inject(pod, "shop", []byte(fixture.ProfilesOfShop), common)
 	if err != nil {
 		t.Fatal(err)
 	}

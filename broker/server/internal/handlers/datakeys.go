@@ -293,28 +293,28 @@ func (h *Handlers) unwrap(c *Call, name string, policy *profile.DataKeyPolicy, g
 // [wrapping.unwrap], it does not change the call, so several goroutines can call it for keys of
 // one call.
 func (h *Handlers) findWrapping(c *Call, name string, policy *profile.DataKeyPolicy, given WrappedKey) (*wrapping, error) {
-	refuse := func(code codes.Code, format string, args ...any) error {
-		return requests.Refused(code, c.Operation, name, "%swrappedKey "+format, append([]any{given.Field}, args...)...)
+	refuse := func(format string, args ...any) error {
+		return requests.Refused(codes.InvalidArgument, c.Operation, name, "%swrappedKey "+format, append([]any{given.Field}, args...)...)
 	}
 	header, wrapped, err := blob.Parse(given.Blob)
 	if err != nil {
-		return nil, refuse(codes.InvalidArgument, "%v", err)
+		return nil, refuse("%v", err)
 	}
 	w := &wrapping{h: h, call: c, profile: name, set: c.set, id: header.KeyID, header: header, wrapped: wrapped}
 	if header.Provider != standardProvider {
 		w.id = header.Provider + "/" + header.KeyID
 	}
 	if provider, id := keys.SplitID(w.id); !profile.ValidKeyID(w.id) || id != header.KeyID || provider != "" && provider != header.Provider {
-		return nil, refuse(codes.InvalidArgument, "names a key that cannot exist, expected the id of a key and its provider")
+		return nil, refuse("names a key that cannot exist, expected the id of a key and its provider")
 	}
 	if !policy.Keys().Allows(w.id) {
 		return nil, requests.Refused(codes.PermissionDenied, c.Operation, name, "the profile does not list the key %q in KeyIds", w.id)
 	}
 	if !policy.Allows(header.Algorithm) {
-		return nil, refuse(codes.InvalidArgument, "was wrapped with %s, expected one of the WrapAlgs of the profile: %s", header.Algorithm, policy.Algorithms())
+		return nil, refuse("was wrapped with %s, expected one of the WrapAlgs of the profile: %s", header.Algorithm, policy.Algorithms())
 	}
 	if err := header.CheckContext(given.Context); err != nil {
-		return nil, refuse(codes.InvalidArgument, "belongs to another context, expected the context that it was wrapped with")
+		return nil, refuse("belongs to another context, expected the context that it was wrapped with")
 	}
 	if err := w.find(policy, header.KeyVersion); err != nil {
 		return nil, err
