@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/session"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/jws"
 )
 
 // Defaults and limits of a [Config].
@@ -33,7 +34,7 @@ const (
 
 // Algorithms are the algorithms of signatures of tokens and proofs (RFC 7518, section 3.1, and RFC 8037). RSA keys
 // have 2048 to 4096 bits and an exponent of at least 65537 (FIPS 186-5, section 5.4).
-var Algorithms = []string{"ES256", "ES384", "ES512", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "EdDSA"}
+var Algorithms = jws.Algorithms
 
 // Config is what a [Verifier] accepts.
 type Config struct {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/jws"
 	"github.com/crypto-broker/crypto-broker-operator/test/issuer"
 )
 
@@ -70,12 +71,12 @@ func FuzzAuthorization(f *testing.F) {
 // FuzzToken changes header, claims and signature of a token.
 func FuzzToken(f *testing.F) {
 	v, token, prover := fuzzed(f)
-	good, err := open(token)
+	good, err := jws.Open(token)
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add([]byte(`{"alg":"ES256","kid":"key-1","typ":"at+jwt"}`), good.payload, []byte("x"))
-	f.Add([]byte(`{"alg":"none"}`), good.payload, []byte("x"))
+	f.Add([]byte(`{"alg":"ES256","kid":"key-1","typ":"at+jwt"}`), good.Payload, []byte("x"))
+	f.Add([]byte(`{"alg":"none"}`), good.Payload, []byte("x"))
 	f.Add([]byte(`{"alg":"ES256","jwk":{"kty":"EC"}}`), []byte(`{"iss":null,"aud":[],"exp":1e400}`), []byte{0})
 	f.Add([]byte(`null`), []byte(`[]`), []byte{})
 	f.Fuzz(func(t *testing.T, header, payload, signature []byte) {
@@ -88,12 +89,12 @@ func FuzzToken(f *testing.F) {
 // FuzzProof changes header, claims and signature of a proof.
 func FuzzProof(f *testing.F) {
 	v, token, prover := fuzzed(f)
-	good, err := open(prover.Proof("POST", endpoint, token))
+	good, err := jws.Open(prover.Proof("POST", endpoint, token))
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add([]byte(`{"alg":"ES256","typ":"dpop+jwt"}`), good.payload, []byte("x"))
-	f.Add([]byte(`{"alg":"ES256","typ":"dpop+jwt","jwk":`+string(good.header.Key)+`}`), good.payload, make([]byte, 64))
+	f.Add([]byte(`{"alg":"ES256","typ":"dpop+jwt"}`), good.Payload, []byte("x"))
+	f.Add([]byte(`{"alg":"ES256","typ":"dpop+jwt","jwk":`+string(good.Header.Key)+`}`), good.Payload, make([]byte, 64))
 	f.Add([]byte(`{"alg":"RS256","typ":"dpop+jwt","jwk":{"kty":"RSA","n":"AQ","e":"AQAB"}}`), []byte(`{}`), []byte("x"))
 	f.Add([]byte(`{"alg":"EdDSA","typ":"dpop+jwt","jwk":{"kty":"OKP","crv":"Ed25519","x":""}}`), []byte(`{}`), []byte("x"))
 	f.Fuzz(func(t *testing.T, header, payload, signature []byte) {

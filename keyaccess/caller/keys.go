@@ -14,6 +14,8 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/json"
+
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/jws"
 )
 
 // publicKey is a public key of an issuer or a caller.
@@ -74,6 +76,14 @@ func parseKey(text []byte) (publicKey, error) {
 		return publicKey{}, errKey
 	}
 	return parsed, nil
+}
+
+// verify checks a signature with the key, which has to fit the algorithm of the header.
+func (k publicKey) verify(s *jws.Signed) error {
+	if !k.fits(s.Header.Algorithm) {
+		return jws.ErrSignature
+	}
+	return s.Verify(k.public)
 }
 
 // fits reports whether signatures of an algorithm may be checked with the key.

@@ -3,6 +3,7 @@
 package caller
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/go-jose/go-jose/v4/json"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/session"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/jws"
 )
 
 // maxProofID is the size in bytes of the longest jti of a proof.
@@ -26,7 +28,7 @@ type proofClaims struct {
 	ID       string   `json:"jti"`
 	Method   string   `json:"htm"`
 	URL      string   `json:"htu"`
-	IssuedAt *seconds `json:"iat"`
+	IssuedAt *float64 `json:"iat"`
 	Hash     string   `json:"ath"`
 }
 
@@ -41,32 +43,39 @@ func (v *Verifier) checkProof(request Request, token, bound string) (*proof, *Er
 	if len(request.Proofs[0]) > MaxProof {
 		return nil, invalidProof(fmt.Sprintf("the proof is longer than %d bytes", MaxProof))
 	}
-	s, err := open(request.Proofs[0])
+	s, err := jws.Open(request.Proofs[0])
 	if err != nil {
 		return nil, invalidProof("the proof " + err.Error())
 	}
 	switch {
-	case s.header.Type != "dpop+jwt":
+	case s.Header.Type != "dpop+jwt":
 		return nil, invalidProof("the proof has another type, expected dpop+jwt")
-	case !slices.Contains(Algorithms, s.header.Algorithm):
+	case !slices.Contains(Algorithms, s.Header.Algorithm):
 		return nil, invalidProof("the proof has an algorithm that this service does not accept")
-	case s.header.Key == nil:
+	case s.Header.Key == nil:
 		return nil, invalidProof("the proof has no key in its header")
 	}
-	p := &proof{}
-	if p.key, err = parseKey(s.header.Key); errors.Is(err, errPrivate) {
-		return nil, invalidProof("the proof has a private key in its header")
-	} else if err != nil {
-		return nil, invalidProof("the proof has a key that this service does not accept")
+	p, text := &proof{}, source(sha256.Sum256(s.Header.Key))
+	known := false
+	if p.key, known = v.proofKeys.get(text); !known {
+		if p.key, err = parseKey(s.Header.Key); errors.Is(err, errPrivate) {
+			return nil, invalidProof("the proof has a private key in its header")
+		} else if err != nil {
+			return nil, invalidProof("the proof has a key that this service does not accept")
+		}
+		p.key.id = "" // nobody needs it, and it may be long
 	}
 	// The thumbprint comes first: it costs less than a signature.
 	if p.key.thumbprint != bound {
 		return nil, invalidProof("the proof is by another key than the one that the token is bound to")
 	}
-	if err := s.verify(p.key, Algorithms); err != nil {
+	if err := p.key.verify(s); err != nil {
 		return nil, invalidProof("the proof " + err.Error())
 	}
-	if json.Unmarshal(s.payload, &p.claims) != nil {
+	if !known { // nobody but the owner of a good token takes a place
+		v.proofKeys.add(text, p.key)
+	}
+	if json.Unmarshal(s.Payload, &p.claims) != nil {
 		return nil, invalidProof("the proof has claims that cannot be read")
 	}
 	return p, v.checkProofClaims(&p.claims, request, token)
@@ -85,9 +94,13 @@ func (v *Verifier) checkProofClaims(c *proofClaims, request Request, token strin
 		return invalidProof("the proof is for another token")
 	case c.IssuedAt == nil:
 		return invalidProof("the proof has no time")
-	case c.IssuedAt.time().After(now.Add(v.config.Skew)):
+	}
+	switch issued, valid := numericDate(*c.IssuedAt); {
+	case !valid:
+		return invalidProof("the proof has claims that cannot be read")
+	case issued.After(now.Add(v.config.Skew)):
 		return invalidProof("the proof is from the future")
-	case c.IssuedAt.time().Before(now.Add(-v.config.ProofAge)):
+	case issued.Before(now.Add(-v.config.ProofAge)):
 		return invalidProof("the proof is too old")
 	}
 	return nil

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4/json"
+
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/jws"
 )
 
 // PeerDiscoveryPath is the path of the document in which a service says where its keys for statements are. It has the members
@@ -101,37 +103,37 @@ func (s *Statements) Close() {
 // kind, so that a statement of one kind is not accepted for another, and its claim iss has to be a peer. Nothing else of the
 // payload is checked. The error is an [*Error].
 func (s *Statements) Open(ctx context.Context, text, kind string) (by string, payload []byte, err error) {
-	signed, err := open(text)
+	signed, err := jws.Open(text)
 	if err != nil {
 		return "", nil, invalidStatement(err.Error())
 	}
-	if signed.header.Type != kind {
+	if signed.Header.Type != kind {
 		return "", nil, invalidStatement(fmt.Sprintf("has another type, expected %s", kind))
 	}
-	if signed.header.KeyID == "" || signed.header.Key != nil {
+	if signed.Header.KeyID == "" || signed.Header.Key != nil {
 		return "", nil, invalidStatement("has no kid or brings a key of its own")
 	}
 	var claims struct {
 		Issuer string `json:"iss"`
 	}
-	if json.Unmarshal(signed.payload, &claims) != nil {
+	if json.Unmarshal(signed.Payload, &claims) != nil {
 		return "", nil, invalidStatement("has claims that cannot be read")
 	}
 	from, known := (*s.peers.Load())[claims.Issuer]
 	if !known {
 		return "", nil, invalidStatement("is of a service that is not a peer of this one")
 	}
-	key, refused := from.key(ctx, signed.header.KeyID, signed.header.Algorithm)
+	key, refused := from.key(ctx, signed.Header.KeyID, signed.Header.Algorithm)
 	switch {
 	case refused != nil && refused.Reason == Unavailable:
 		return "", nil, unavailable("the keys of the peer cannot be had at this time")
 	case refused != nil:
 		return "", nil, invalidStatement("is by a key that the peer does not publish")
 	}
-	if err := signed.verify(key, Algorithms); err != nil {
+	if err := key.verify(signed); err != nil {
 		return "", nil, invalidStatement(err.Error())
 	}
-	return claims.Issuer, signed.payload, nil
+	return claims.Issuer, signed.Payload, nil
 }
 
 // invalidStatement returns an error whose text continues a sentence.

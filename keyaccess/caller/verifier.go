@@ -71,8 +71,10 @@ type Verifier struct {
 	bases   []base
 	issuers map[string]*keySource
 	replays *replays
-	// signatures are those of tokens. Each proof is new.
-	signatures *signatures
+	// signatures are those of tokens that were right. Each proof is new.
+	signatures *recent[struct{}]
+	// proofKeys are the keys in proofs that were right, by their text.
+	proofKeys *recent[publicKey]
 	// plain says that an issuer has PlainBearer.
 	plain bool
 }
@@ -83,7 +85,7 @@ func New(config Config) (*Verifier, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &Verifier{config: config, bases: bases, issuers: make(map[string]*keySource, len(config.Issuers)), signatures: newSignatures(rememberedTokens)}
+	v := &Verifier{config: config, bases: bases, issuers: make(map[string]*keySource, len(config.Issuers)), signatures: newRecent[struct{}](rememberedTokens), proofKeys: newRecent[publicKey](rememberedKeys)}
 	v.replays = newReplays(config.Replays, config.ProofAge+config.Skew)
 	for i, settings := range config.Issuers {
 		if v.issuers[settings.URL], err = newKeySource(settings, config.Now, config.Log); err != nil {
@@ -134,7 +136,7 @@ func (v *Verifier) verify(ctx context.Context, request Request, scheme, text str
 	if refused != nil {
 		return Caller{}, refused
 	}
-	from := v.issuers[token.claims.Issuer]
+	from := v.issuers[token.claims.issuer]
 	if from == nil {
 		return Caller{}, invalidToken("the token is of an issuer that this service does not trust")
 	}
@@ -142,8 +144,8 @@ func (v *Verifier) verify(ctx context.Context, request Request, scheme, text str
 		return Caller{}, refused
 	}
 	found := Caller{
-		Issuer: token.claims.Issuer, Subject: token.claims.Subject, ClientID: token.claims.client(),
-		Claims: token.all, Expires: token.claims.Expires.time(),
+		Issuer: token.claims.issuer, Subject: token.claims.subject, ClientID: token.claims.client(),
+		Claims: token.all, Expires: token.claims.expires,
 	}
 	bound, refused := token.claims.boundTo()
 	if refused != nil {

@@ -4,8 +4,10 @@ package caller
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,7 +19,8 @@ import (
 // remembers reports whether the signature of a token by a key of the issuer is remembered.
 func (w *world) remembers(token string, key jose.JSONWebKey) bool {
 	w.Helper()
-	return w.verifier.signatures.has(signatureOf(publicKey{thumbprint: issuer.Thumbprint(key.Public().Key)}, token))
+	_, found := w.verifier.signatures.get(signatureOf(publicKey{thumbprint: issuer.Thumbprint(key.Public().Key)}, token))
+	return found
 }
 
 func TestTheSignatureOfATokenIsRemembered(t *testing.T) {
@@ -128,22 +131,98 @@ func TestASignatureIsRememberedForOneKey(t *testing.T) {
 	w.refuse(w.request(token), InvalidToken, "wrong signature")
 }
 
-func TestRememberedSignaturesAreBounded(t *testing.T) {
-	const limit = 4
-	s := newSignatures(limit)
-	id := func(n int) signatureID { return signatureOf(publicKey{}, fmt.Sprint(n)) }
-	used := id(-1)
-	s.add(used)
-	for n := range 10 * limit {
-		s.add(id(n))
-		if !s.has(used) {
-			t.Fatalf("a token in use is forgotten after %d others", n+1)
-		}
-		if found := len(s.current) + len(s.previous); found > 2*limit {
-			t.Fatalf("found %d signatures, expected at most %d", found, 2*limit)
+// TestATokenIsRefusedWhenItsKeyIsGoneAlthoughItsSignatureIsRemembered is what an issuer does whose key was stolen: it withdraws the key.
+func TestATokenIsRefusedWhenItsKeyIsGoneAlthoughItsSignatureIsRemembered(t *testing.T) {
+	w := newWorld(t, nil)
+	stolen, next := w.newProver(jose.ES256).Key, w.newProver(jose.ES256).Key
+	w.issuer.Publish(jose.JSONWebKey{Key: stolen.Public(), KeyID: "old"}, jose.JSONWebKey{Key: next.Public(), KeyID: "new"})
+	token := issuer.Sign(jose.JSONWebKey{Key: stolen, KeyID: "old", Algorithm: string(jose.ES256)}, map[string]any{"kid": "old"},
+		with(w.issuer.Claims("alice", w.prover.Key), map[string]any{"exp": w.clock.Now().Add(time.Hour).Unix()}))
+	w.accept(w.request(token))
+	w.issuer.Publish(jose.JSONWebKey{Key: next.Public(), KeyID: "new"})
+	w.clock.Add(DefaultRefreshKeys)
+	w.accept(w.request(token)) // begins the refresh
+	w.settled()
+	w.refuse(w.request(token), InvalidToken, "by a key that its issuer does not have")
+}
+
+// keyed returns a request whose proof has a text as its key.
+func (w *world) keyed(token, key string) Request {
+	return w.prove(token, map[string]any{"jwk": json.RawMessage(key)}, nil)
+}
+
+// TestTheKeyOfAProofIsRememberedByItsText has what the owner of a good token may try.
+func TestTheKeyOfAProofIsRememberedByItsText(t *testing.T) {
+	w := newWorld(t, nil)
+	token := w.bound()
+	text, err := json.Marshal(jose.JSONWebKey{Key: w.prover.Key.Public()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	good, remembered := string(text), func() int { return len(w.verifier.proofKeys.current) }
+	broken := w.keyed(token, good)
+	broken.Proofs[0] = broken.Proofs[0][:len(broken.Proofs[0])-8] + "AAAAAAAA"
+	w.refuse(broken, InvalidProof, "")
+	if found := remembered(); found != 0 {
+		t.Errorf("found %d keys after a proof with a wrong signature, expected none", found)
+	}
+	for range 3 {
+		w.accept(w.keyed(token, good))
+	}
+	if found := remembered(); found != 1 {
+		t.Errorf("found %d keys after three good proofs with one key, expected 1", found)
+	}
+	named := `{"kid":"` + strings.Repeat("k", 1000) + `",` + good[1:]
+	w.accept(w.keyed(token, named))
+	for _, key := range w.verifier.proofKeys.current {
+		if key.id != "" {
+			t.Errorf("the name of a key is remembered: %.20q", key.id)
 		}
 	}
-	if s.has(id(0)) {
-		t.Error("a token that is not in use is never forgotten")
+	w.refuse(w.keyed(token, `{"d":"AQ",`+good[1:]), InvalidProof, "private key")
+	w.refuse(w.keyed(token, `{"use":"enc",`+good[1:]), InvalidProof, "does not accept")
+	other := w.newProver(jose.ES256)
+	w.refuse(Request{"DPoP " + token, []string{other.Proof("POST", endpoint, token)}, "POST", path}, InvalidProof, "another key")
+	// The key of one caller is not the key of another one, who has a token of its own.
+	theirs := w.issuer.Token(w.issuer.Claims("mallory", other.Key))
+	w.refuse(w.keyed(theirs, good), InvalidProof, "another key")
+}
+
+func TestManyCallersAtOnceAreWhoTheyAre(t *testing.T) {
+	w := newWorld(t, nil)
+	w.verifier.signatures, w.verifier.proofKeys = newRecent[struct{}](2), newRecent[publicKey](2) // so that they are forgotten meanwhile
+	var callers sync.WaitGroup
+	for i := range 6 {
+		name, prover := fmt.Sprint("caller-", i), w.newProver(jose.ES256)
+		token := w.issuer.Token(w.issuer.Claims(name, prover.Key))
+		callers.Go(func() {
+			for range 20 {
+				found, err := w.verifier.Verify(w.Context(), Request{"DPoP " + token, []string{prover.Proof("POST", endpoint, token)}, "POST", path})
+				if err != nil || found.Subject != name || found.ProofThumbprint != issuer.Thumbprint(prover.Key.Public()) {
+					t.Errorf("found %q, %v, expected %s", found.Subject, err, name)
+				}
+			}
+		})
+	}
+	callers.Wait()
+}
+
+func TestWhatIsRememberedIsBounded(t *testing.T) {
+	const limit = 4
+	s := newRecent[int](limit)
+	id := func(n int) source { return signatureOf(publicKey{}, fmt.Sprint(n)) }
+	used := id(-1)
+	s.add(used, -1)
+	for n := range 10 * limit {
+		s.add(id(n), n)
+		if value, found := s.get(used); !found || value != -1 {
+			t.Fatalf("what is in use is forgotten after %d others", n+1)
+		}
+		if found := len(s.current) + len(s.previous); found > 2*limit {
+			t.Fatalf("found %d values, expected at most %d", found, 2*limit)
+		}
+	}
+	if _, found := s.get(id(0)); found {
+		t.Error("what is not in use is never forgotten")
 	}
 }
