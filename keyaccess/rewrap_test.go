@@ -336,8 +336,8 @@ func TestARequestThatCannotBeReadIsRefusedWithASentence(t *testing.T) {
 		code   connect.Code
 		part   string
 	}{
-		"no token":                {"", connect.CodeUnauthenticated, "found no JWS"},
-		"no JWS":                  {"a.b", connect.CodeUnauthenticated, "found no JWS"},
+		"no token":                {"", connect.CodeUnauthenticated, "is no JWS"},
+		"no JWS":                  {"a.b", connect.CodeUnauthenticated, "is no JWS"},
 		"the key of another":      {signWith(another, ask(t, client, body, good())), connect.CodeUnauthenticated, "not of the key that the DPoP proof is signed with"},
 		"no JSON":                 {x.sign("{"), connect.CodeInvalidArgument, "is no JSON"},
 		"a list":                  {x.sign("[]"), connect.CodeInvalidArgument, "no UnsignedRewrapRequest"},

@@ -221,31 +221,47 @@ const atOneTime = 8
 func (r *release) policy(ctx context.Context, wanted *kas.UnsignedRewrapRequest_WithPolicyRequest, located []location) ([]*kas.KeyAccessRewrapResult, error) {
 	parsed, parseErr := policy.Parse(wanted.GetPolicy().GetBody())
 	results := make([]*kas.KeyAccessRewrapResult, len(wanted.GetKeyAccessObjects()))
+	var here []int
+	for i, object := range wanted.GetKeyAccessObjects() {
+		results[i] = &kas.KeyAccessRewrapResult{KeyAccessObjectId: object.GetKeyAccessObjectId(), Status: fail}
+		if located[i].here {
+			here = append(here, i)
+		}
+	}
+	err := r.all(here, func(i int) error {
+		switch err := ctx.Err(); {
+		case errors.Is(err, context.DeadlineExceeded):
+			return connect.NewError(connect.CodeDeadlineExceeded, errors.New("the time for the request is over: ask for fewer data keys, or name the key id of each"))
+		case err != nil:
+			return connect.NewError(connect.CodeCanceled, err)
+		}
+		object := wanted.GetKeyAccessObjects()[i].GetKeyAccessObject()
+		return r.result(ctx, results[i], located[i], sealed{release: r, KeyAccess: object, body: wanted.GetPolicy().GetBody(), parsed: parsed, readable: parseErr == nil})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return results, nil
+}
+
+// all does work for each data key, and returns the first error.
+func (r *release) all(objects []int, work func(int) error) error {
+	one := func(i int) (err error) {
+		defer r.survive(&err)
+		return work(i)
+	}
+	if len(objects) == 1 { // as most requests have; a goroutine of its own would only cost time
+		return one(objects[0])
+	}
 	var group errgroup.Group
 	group.SetLimit(1)
 	if r.ring.Managed() {
 		group.SetLimit(atOneTime)
 	}
-	for i, object := range wanted.GetKeyAccessObjects() {
-		results[i] = &kas.KeyAccessRewrapResult{KeyAccessObjectId: object.GetKeyAccessObjectId(), Status: fail}
-		if !located[i].here {
-			continue
-		}
-		group.Go(func() (err error) {
-			defer r.survive(&err)
-			switch err := ctx.Err(); {
-			case errors.Is(err, context.DeadlineExceeded):
-				return connect.NewError(connect.CodeDeadlineExceeded, errors.New("the time for the request is over: ask for fewer data keys, or name the key id of each"))
-			case err != nil:
-				return connect.NewError(connect.CodeCanceled, err)
-			}
-			return r.result(ctx, results[i], located[i], sealed{release: r, KeyAccess: object.GetKeyAccessObject(), body: wanted.GetPolicy().GetBody(), parsed: parsed, readable: parseErr == nil})
-		})
+	for _, i := range objects {
+		group.Go(func() error { return one(i) })
 	}
-	if err := group.Wait(); err != nil {
-		return nil, err
-	}
-	return results, nil
+	return group.Wait()
 }
 
 // survive makes a panic an error. Nothing else does in a goroutine of its own.

@@ -96,15 +96,15 @@ func openToken(text string) (*token, *Error) {
 	if err != nil {
 		return nil, invalidToken("the token " + err.Error())
 	}
-	found, ok := claimReader{}, false
+	found := claimReader{}
 	if json.Unmarshal(s.Payload, &found.all) != nil || found.all == nil {
 		return nil, invalidToken("the token has claims that cannot be read")
 	}
-	t := &token{Signed: s, text: text, all: found.all}
-	if t.claims, ok = found.read(); !ok {
+	decisive, ok := found.read()
+	if !ok {
 		return nil, invalidToken("the token has claims that cannot be read")
 	}
-	return t, nil
+	return &token{Signed: s, text: text, claims: decisive, all: found.all}, nil
 }
 
 // checkToken checks everything of a token but what it is bound to.

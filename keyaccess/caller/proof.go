@@ -55,16 +55,17 @@ func (v *Verifier) checkProof(request Request, token, bound string) (*proof, *Er
 	case s.Header.Key == nil:
 		return nil, invalidProof("the proof has no key in its header")
 	}
-	p, text := &proof{}, source(sha256.Sum256(s.Header.Key))
-	known := false
-	if p.key, known = v.proofKeys.get(text); !known {
-		if p.key, err = parseKey(s.Header.Key); errors.Is(err, errPrivate) {
+	text := source(sha256.Sum256(s.Header.Key))
+	key, known := v.proofKeys.get(text)
+	if !known {
+		if key, err = parseKey(s.Header.Key); errors.Is(err, errPrivate) {
 			return nil, invalidProof("the proof has a private key in its header")
 		} else if err != nil {
 			return nil, invalidProof("the proof has a key that this service does not accept")
 		}
-		p.key.id = "" // nobody needs it, and it may be long
+		key.id = "" // nobody needs it, and it may be long
 	}
+	p := &proof{key: key}
 	// The thumbprint comes first: it costs less than a signature.
 	if p.key.thumbprint != bound {
 		return nil, invalidProof("the proof is by another key than the one that the token is bound to")
