@@ -68,6 +68,9 @@ type call struct {
 
 // ServeHTTP implements http.Handler.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if unclearEnd(r) {
+		w.Header().Set("Connection", "close")
+	}
 	slot, err := g.inside.Enter(callName)
 	if err != nil {
 		g.refuse(w, unavailable)
@@ -86,6 +89,14 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if refused := c.serve(); refused != nil {
 		g.refuse(w, refused)
 	}
+}
+
+// unclearEnd reports whether a proxy in front may see the end of a request elsewhere: with both Transfer-Encoding and
+// Content-Length, and with Transfer-Encoding in HTTP/1.0. No other request may follow on the connection then (RFC 9112, section 6.1).
+// net/http removes Content-Length in the first case, and Transfer-Encoding in the second one, so that the reported
+// requests are more.
+func unclearEnd(r *http.Request) bool {
+	return r.ProtoMajor == 1 && (r.ProtoMinor == 0 || len(r.TransferEncoding) > 0)
 }
 
 // receivedPath returns the path of a request as the client sent it. A request may have an
