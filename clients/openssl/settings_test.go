@@ -60,7 +60,6 @@ func TestServersWithUnusualSettings(t *testing.T) {
 		"a protocol that nobody asked for":     {settings: "-alpn other"},
 		"a key that both could know":           {settings: "-tls1_3 -psk 0123456789abcdef"},
 		"a cipher that nobody offers":          {settings: "-ciphersuites TLS_AES_128_CCM_8_SHA256", refused: true},
-		"a group that nobody offers":           {settings: "-groups brainpoolP256r1", refused: true},
 		"signatures by RSA alone":              {settings: "-sigalgs RSA+SHA256", refused: true},
 		"no certificate":                       {settings: "-nocert", refused: true},
 		"its own preferences":                  {settings: "-serverpref -prioritize_chacha"},
