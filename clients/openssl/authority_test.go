@@ -11,6 +11,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"io"
 	"math/big"
 	"net"
@@ -29,18 +30,34 @@ type authority struct {
 	pem         []byte
 }
 
+// newAuthority returns an authority that has signed itself.
 func newAuthority(t testing.TB) *authority {
+	t.Helper()
+	return makeAuthority(t, nil, time.Now().Add(48*time.Hour))
+}
+
+// issueAuthority returns an authority that the authority has signed.
+func (a *authority) issueAuthority(t testing.TB, notAfter time.Time) *authority {
+	t.Helper()
+	return makeAuthority(t, a, notAfter)
+}
+
+func makeAuthority(t testing.TB, issuer *authority, notAfter time.Time) *authority {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
+	number := serial.Add(1)
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(serial.Add(1)), Subject: pkix.Name{CommonName: "authority"},
-		NotBefore: time.Now().Add(-48 * time.Hour), NotAfter: time.Now().Add(48 * time.Hour),
+		SerialNumber: big.NewInt(number), Subject: pkix.Name{CommonName: fmt.Sprint("authority ", number)},
+		NotBefore: time.Now().Add(-48 * time.Hour), NotAfter: notAfter,
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if issuer == nil {
+		issuer = &authority{certificate: template, key: key}
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, issuer.certificate, key.Public(), issuer.key)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -118,7 +118,11 @@ func (c *Client) newConn(raw net.Conn, serverName string, protocols []byte) (*Co
 	// Sessions are not shared between protocols, because a resumed session has the protocol of the first.
 	host := serverName + "\x00" + string(protocols)
 	var made *ssl
+	var resumed time.Time
 	err = held.sessions.with(host, func(resume *session) (err error) {
+		if resume != nil {
+			resumed = resume.expires
+		}
 		made, err = newSSL(held.context, serverName, protocols, resume)
 		return err
 	})
@@ -128,7 +132,7 @@ func (c *Client) newConn(raw net.Conn, serverName string, protocols []byte) (*Co
 	var keep func(*Conn)
 	if c.config.SessionCacheSize > 0 {
 		keep = func(conn *Conn) {
-			if found := conn.ssl.session(host, &conn.state); found != nil {
+			if found := conn.ssl.session(host, &conn.state, resumed); found != nil {
 				held.sessions.add(found)
 			}
 		}

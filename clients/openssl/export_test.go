@@ -7,6 +7,9 @@ import "time"
 // SetHandshakeTimeout sets how long a handshake of DialTLSContext may take.
 func (c *Client) SetHandshakeTimeout(timeout time.Duration) { c.handshakeTimeout = timeout }
 
+// SetClock sets the time at which sessions expire.
+func (c *Client) SetClock(now func() time.Time) { c.resources.sessions.now = now }
+
 // Live returns how many objects of OpenSSL are allocated: contexts, connections, sessions.
 func Live() [3]int64 {
 	return [3]int64{live.contexts.Load(), live.connections.Load(), live.sessions.Load()}

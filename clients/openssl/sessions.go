@@ -14,7 +14,7 @@ type session struct {
 	lib     *library
 	address uintptr
 	host    string
-	expires time.Time // when the first certificate of the peer expires
+	expires time.Time // when the first certificate of the chain that was verified expires
 }
 
 func (s *session) free() {
@@ -28,10 +28,11 @@ type sessionCache struct {
 	limit  int
 	byHost map[string]*list.Element
 	order  *list.List // of *session, the most recently used in front
+	now    func() time.Time
 }
 
 func newSessionCache(limit int) *sessionCache {
-	return &sessionCache{limit: limit, byHost: map[string]*list.Element{}, order: list.New()}
+	return &sessionCache{limit: limit, byHost: map[string]*list.Element{}, order: list.New(), now: time.Now}
 }
 
 // with calls use with the session of a host, or with nil if there is none. The session stays
@@ -44,7 +45,7 @@ func (c *sessionCache) with(host string, use func(*session) error) error {
 		return use(nil)
 	}
 	found := element.Value.(*session)
-	if time.Now().After(found.expires) {
+	if c.now().After(found.expires) {
 		c.remove(element)
 		return use(nil)
 	}
@@ -82,11 +83,16 @@ func (c *sessionCache) remove(element *list.Element) {
 }
 
 // session returns the session of the connection if the peer allows to resume it, or nil. With TLS
-// 1.3 that is so when its ticket has arrived, after the handshake (RFC 8446, section 4.6.1).
-func (s *ssl) session(host string, state *tls.ConnectionState) *session {
+// 1.3 that is so when its ticket has arrived, after the handshake (RFC 8446, section 4.6.1). A connection that resumed a
+// session has verified no chain. Its session expires when the resumed one does.
+func (s *ssl) session(host string, state *tls.ConnectionState, resumed time.Time) *session {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	if s.address == 0 || len(state.PeerCertificates) == 0 {
+	expires := resumed
+	if !state.DidResume {
+		expires = expiry(state)
+	}
+	if s.address == 0 || expires.IsZero() {
 		return nil
 	}
 	address := call(s.lib.sslGetSession, s.address)
@@ -94,10 +100,23 @@ func (s *ssl) session(host string, state *tls.ConnectionState) *session {
 		return nil
 	}
 	live.sessions.Add(1)
-	found := &session{lib: s.lib, address: address, host: host, expires: state.PeerCertificates[0].NotAfter}
+	found := &session{lib: s.lib, address: address, host: host, expires: expires}
 	if int32(call(s.lib.sessionIsResumable, address)) != 1 {
 		found.free()
 		return nil
 	}
 	return found
+}
+
+// expiry returns when the first certificate of the chain that was verified expires, or the zero time if there is none.
+func expiry(state *tls.ConnectionState) time.Time {
+	var first time.Time
+	for _, chain := range state.VerifiedChains {
+		for _, certificate := range chain {
+			if first.IsZero() || certificate.NotAfter.Before(first) {
+				first = certificate.NotAfter
+			}
+		}
+	}
+	return first
 }

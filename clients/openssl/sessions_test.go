@@ -70,6 +70,43 @@ func TestTheOldestSessionGoesWhenTheCacheIsFull(t *testing.T) {
 	}
 }
 
+// A resumed session does not verify the chain again.
+func TestASessionEndsWithTheFirstCertificateOfItsChain(t *testing.T) {
+	authority := newAuthority(t)
+	between := authority.issueAuthority(t, time.Now().Add(time.Hour)) // the others have a day and more
+	leaf := between.issue(t, nil)
+	pair := leaf.pair(t)
+	pair.Certificate = append(pair.Certificate, between.certificate.Raw)
+	address := serve(t, &tls.Config{Certificates: []tls.Certificate{pair}}, echo)
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		t.Run(tls.VersionName(version), func(t *testing.T) {
+			client, err := openssl.New(openssl.Config{RootCAs: authority.pem, MaxVersion: version, SessionCacheSize: 1, Library: testLibrary})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = client.Close() }()
+			// The second session comes from a connection that resumed the first one.
+			for i, step := range []struct {
+				after   time.Duration
+				resumed bool
+			}{{0, false}, {0, true}, {59 * time.Minute, true}, {61 * time.Minute, false}, {0, true}} {
+				client.SetClock(func() time.Time { return time.Now().Add(step.after) })
+				conn, err := client.DialTLSContext(t.Context(), "tcp", address)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := roundTrip(conn, "hello"); err != nil {
+					t.Fatal(err)
+				}
+				if resumed := conn.(*openssl.Conn).ConnectionState().DidResume; resumed != step.resumed {
+					t.Errorf("connection %d, after %s: resumed is %t", i, step.after, resumed)
+				}
+				_ = conn.Close()
+			}
+		})
+	}
+}
+
 func TestAThousandConnectionsWork(t *testing.T) {
 	const atOnce = 50
 	batches := 20
