@@ -75,8 +75,14 @@ type operator struct {
 // start runs an operator until the test ends or stop is called.
 func start(t *testing.T, change ...func(*controllers.Options)) operator {
 	t.Helper()
+	return startAs(t, operatorConfig, change...)
+}
+
+// startAs is as start, with another access to the API server.
+func startAs(t *testing.T, access *rest.Config, change ...func(*controllers.Options)) operator {
+	t.Helper()
 	skip := true
-	mgr, err := ctrl.NewManager(operatorConfig, ctrl.Options{
+	mgr, err := ctrl.NewManager(access, ctrl.Options{
 		Scheme:                        scheme,
 		Cache:                         controllers.CacheOptions(operatorNamespace),
 		Metrics:                       metricsserver.Options{BindAddress: "0"},
@@ -89,7 +95,7 @@ func start(t *testing.T, change ...func(*controllers.Options)) operator {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keys, err := signing.New(operatorConfig, signing.Options{
+	keys, err := signing.New(access, signing.Options{
 		Namespace: operatorNamespace, SecretName: signingSecret, Lifetime: signing.DefaultLifetime,
 		Pods: mgr.GetClient(), Elected: mgr.Elected(), Events: mgr.GetEventRecorder(v1alpha1.FieldManager),
 	})
