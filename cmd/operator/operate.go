@@ -120,9 +120,11 @@ func outlasting(ctx context.Context, extra time.Duration) (context.Context, cont
 
 // prepare turns off client-go's own rate limit, because the operator has to act within a second.
 // The API server's priority and fairness limits the operator's requests, and the reconcilers
-// limit how much they do at a time.
+// limit how much they do at a time. Responses are not compressed, as for the controllers of
+// Kubernetes: to compress an event of a watch costs the API server as much as to encode it.
 func prepare(kubernetes *rest.Config) {
 	kubernetes.QPS = -1
+	kubernetes.DisableCompression = true
 	kubernetes.UserAgent = "crypto-broker-operator/" + program.Version(version)
 }
 

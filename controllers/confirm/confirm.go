@@ -106,8 +106,11 @@ func newClient(allowed func(netip.Addr) bool) *Client {
 		MaxIdleConnsPerHost:    1,
 		MaxConnsPerHost:        2,
 		MaxResponseHeaderBytes: MaxBody,
-		DisableCompression:     true, // a small body that unpacks to a large one
-		ResponseHeaderTimeout:  Timeout,
+		// Most connections have one question and one answer, both of which are small.
+		ReadBufferSize:        1 << 10,
+		WriteBufferSize:       1 << 10,
+		DisableCompression:    true, // a small body that unpacks to a large one
+		ResponseHeaderTimeout: Timeout,
 	}
 	return &Client{
 		http: &http.Client{

@@ -31,6 +31,11 @@ const (
 	// between questions while behind. Few kubelets take less than firstDelay.
 	firstDelay   = 300 * time.Millisecond
 	pollInterval = 250 * time.Millisecond
+	// crowdDelay is the time before the first question while more than crowd annotations
+	// wait, half a second of writes. By then nearly every kubelet has brought the set, so one
+	// question does. Each question takes processor time that the annotations need.
+	crowdDelay = 1250 * time.Millisecond
+	crowd      = 100
 	// slowInterval is the time between questions while the broker is behind after all
 	// tries, or without any. A kubelet resyncs within about 90 s. From slowUntil after
 	// the last try on it is slowestInterval.

@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -69,7 +70,8 @@ type Options struct {
 // Distributor brings sets into brokers. Its methods are safe for concurrent use.
 type Distributor struct {
 	options Options
-	client  client.Client
+	client  client.Reader
+	pods    rest.Interface // see podClient
 	writing queue.Queue
 	asking  queue.Queue
 
@@ -90,9 +92,14 @@ type namespace struct {
 // Setup adds a Distributor to the manager. Its cache must strip pods by
 // StripPod.
 func Setup(mgr ctrl.Manager, options Options) (*Distributor, error) {
+	pods, err := podClient(mgr.GetConfig(), mgr.GetScheme(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, err
+	}
 	d := &Distributor{
 		options:    options,
 		client:     mgr.GetClient(),
+		pods:       pods,
 		writing:    queue.New(writingName),
 		asking:     queue.New(askingName),
 		namespaces: map[string]*namespace{},
@@ -215,7 +222,7 @@ func concernsBroker(before, after *corev1.Pod) bool {
 // nil when there is none or none any more. The caller holds d.mu.
 func (d *Distributor) observe(ctx context.Context, name types.NamespacedName) (*broker, error) {
 	var object corev1.Pod
-	err := d.client.Get(ctx, name, &object)
+	err := d.client.Get(ctx, name, &object, client.UnsafeDisableDeepCopy) // it is only read
 	if client.IgnoreNotFound(err) != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/queue"
 )
 
-func distributorOf(cluster client.Client) *Distributor {
+func distributorOf(cluster client.Reader) *Distributor {
 	return &Distributor{
 		options:    Options{Changed: func(string) {}},
 		client:     cluster,
@@ -37,14 +37,15 @@ func TestAllBrokersOfANamespaceCountBeforeTheFirstIsAsked(t *testing.T) {
 		}))
 	}
 	elsewhere := injectedPod(func(p *corev1.Pod) { p.Namespace, p.ManagedFields = "bank", nil })
-	d := distributorOf(fake.NewClientBuilder().WithObjects(append(pods, elsewhere)...).Build())
+	cluster := fake.NewClientBuilder().WithObjects(append(pods, elsewhere)...).Build()
+	d := distributorOf(cluster)
 	if err := d.SetTarget(t.Context(), "shop", Target{Digest: "sha256:00"}); err != nil {
 		t.Fatal(err)
 	}
 	if s := d.Summary("shop"); s.Pods != 3 || s.Checking != 3 {
 		t.Errorf("found %+v, expected 3 brokers that are to be asked", s)
 	}
-	if err := d.client.Delete(t.Context(), pods[0]); err != nil {
+	if err := cluster.Delete(t.Context(), pods[0]); err != nil {
 		t.Fatal(err)
 	}
 	if b, err := d.observe(t.Context(), client.ObjectKeyFromObject(pods[0])); b != nil || err != nil {

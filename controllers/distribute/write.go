@@ -5,13 +5,17 @@ package distribute
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -40,7 +44,7 @@ func (d *Distributor) write(ctx context.Context, request reconcile.Request) (rec
 	d.mu.Unlock()
 
 	begin := time.Now()
-	err = annotate(ctx, d.client, request.NamespacedName, uid, value)
+	err = annotate(ctx, d.pods, request.NamespacedName, uid, value)
 
 	d.mu.Lock()
 	b.writing = false
@@ -66,8 +70,26 @@ func (d *Distributor) write(ctx context.Context, request reconcile.Request) (rec
 		return reconcile.Result{Priority: &priority}, err
 	}
 	patches.WithLabelValues(strconv.Itoa(min(try, MaxTries))).Inc()
-	d.asking.AddWithOpts(priorityqueue.AddOpts{After: firstDelay, Priority: &priority}, request)
+	d.asking.AddWithOpts(priorityqueue.AddOpts{After: d.untilQuestion(), Priority: &priority}, request)
 	return reconcile.Result{}, nil
+}
+
+// untilQuestion returns how long after its annotation a broker is asked first.
+func (d *Distributor) untilQuestion() time.Duration {
+	if d.writing.Len() > crowd {
+		return crowdDelay
+	}
+	return firstDelay
+}
+
+// metadataOnly is the response that podClient asks for: metadata, in the form that is encoded
+// quickest.
+const metadataOnly = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+
+// podClient returns a client that writes annotations. It is not the manager's client, which
+// looks up the resource of each pod and decodes each response.
+func podClient(config *rest.Config, scheme *runtime.Scheme, connections *http.Client) (rest.Interface, error) {
+	return apiutil.RESTClientForGVK(corev1.SchemeGroupVersion.WithKind("Pod"), false, false, config, serializer.NewCodecFactory(scheme), connections)
 }
 
 // annotate writes the annotation, and removes the snapshot. Because of the UID the API
@@ -75,7 +97,7 @@ func (d *Distributor) write(ctx context.Context, request reconcile.Request) (rec
 //
 // The ConfigMap counts before the snapshot, and a broker keeps the set that it serves. So
 // the snapshot has no use any more. Each write of the pod would store it again.
-func annotate(ctx context.Context, c client.Client, name types.NamespacedName, uid types.UID, value string) error {
+func annotate(ctx context.Context, pods rest.Interface, name types.NamespacedName, uid types.UID, value string) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": uid,
 		"annotations": map[string]any{
@@ -90,12 +112,10 @@ func annotate(ctx context.Context, c client.Client, name types.NamespacedName, u
 	// What the API server does for one annotation bounds a change of many pods. A merge
 	// patch makes it write the pod as JSON and read it again, a strategic merge patch does
 	// not. The patch has no fields that it would have to warn of.
-	//
-	// Only the metadata comes back. Specs and statuses of many pods at a time would
-	// cost memory, and are not needed.
-	pod := &metav1.PartialObjectMetadata{}
-	pod.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
-	pod.Namespace, pod.Name = name.Namespace, name.Name
-	return c.Status().Patch(ctx, pod, client.RawPatch(types.StrategicMergePatchType, patch),
-		client.FieldOwner(v1alpha1.FieldManager), client.FieldValidation(metav1.FieldValidationIgnore))
+	return pods.Patch(types.StrategicMergePatchType).
+		Namespace(name.Namespace).Resource("pods").Name(name.Name).SubResource("status").
+		Param("fieldManager", v1alpha1.FieldManager).
+		Param("fieldValidation", metav1.FieldValidationIgnore).
+		SetHeader("Accept", metadataOnly).
+		Body(patch).Do(ctx).Error()
 }

@@ -4,17 +4,21 @@ package distribute
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 )
 
 func TestAnAnnotationIsThePatchThatCostsTheAPIServerLeast(t *testing.T) {
@@ -23,18 +27,16 @@ func TestAnAnnotationIsThePatchThatCostsTheAPIServerLeast(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked = r
 		body, _ = io.ReadAll(r.Body)
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadata","metadata":{"namespace":"shop","name":"app"}}`)
+		w.Header().Set("Content-Type", "application/vnd.kubernetes.protobuf")
+		_, _ = io.WriteString(w, "what nobody decodes")
 	}))
 	defer server.Close()
-	mapper := meta.NewDefaultRESTMapper(nil)
-	mapper.Add(corev1.SchemeGroupVersion.WithKind("Pod"), meta.RESTScopeNamespace)
-	c, err := client.New(&rest.Config{Host: server.URL}, client.Options{Mapper: mapper})
+	pods, err := podClient(&rest.Config{Host: server.URL}, scheme.Scheme, server.Client())
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	if err := annotate(t.Context(), c, types.NamespacedName{Namespace: "shop", Name: "app"}, "uid-1", "sha256:0.1"); err != nil {
+	if err := annotate(t.Context(), pods, types.NamespacedName{Namespace: "shop", Name: "app"}, "uid-1", "sha256:0.1"); err != nil {
 		t.Fatal(err)
 	}
 	if asked.Method != http.MethodPatch || asked.URL.Path != "/api/v1/namespaces/shop/pods/app/status" {
@@ -45,6 +47,12 @@ func TestAnAnnotationIsThePatchThatCostsTheAPIServerLeast(t *testing.T) {
 	}
 	if found := asked.URL.Query().Get("fieldValidation"); found != "Ignore" {
 		t.Errorf("found the field validation %q, expected Ignore", found)
+	}
+	if found := asked.URL.Query().Get("fieldManager"); found != v1alpha1.FieldManager {
+		t.Errorf("found the field manager %q, expected %s", found, v1alpha1.FieldManager)
+	}
+	if found := asked.Header.Get("Accept"); !strings.Contains(found, "as=PartialObjectMetadata") {
+		t.Errorf("found %q, expected that the API server returns the metadata alone", found)
 	}
 	var found map[string]any
 	if err := json.Unmarshal(body, &found); err != nil {
@@ -60,5 +68,21 @@ func TestAnAnnotationIsThePatchThatCostsTheAPIServerLeast(t *testing.T) {
 	}}
 	if !reflect.DeepEqual(found, want) {
 		t.Errorf("found the patch %s, expected %v", body, want)
+	}
+}
+
+// A question takes processor time that annotations need, and who waits for a change of many
+// pods does not learn of its end sooner by a question to one of them.
+func TestABrokerIsAskedLaterWhileManyAnnotationsWait(t *testing.T) {
+	d := distributorOf(fake.NewClientBuilder().Build())
+	for i := range crowd {
+		d.writing.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: fmt.Sprint(i)}})
+	}
+	if found := d.untilQuestion(); found != firstDelay {
+		t.Errorf("with %d annotations the first question is after %s, expected %s", crowd, found, firstDelay)
+	}
+	d.writing.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: "one more"}})
+	if found := d.untilQuestion(); found != crowdDelay {
+		t.Errorf("with more than %d annotations the first question is after %s, expected %s", crowd, found, crowdDelay)
 	}
 }

@@ -3,12 +3,18 @@
 package render
 
 import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 )
 
 // Assessment is what a status says about the strength and the FIPS status of a profile.
-// The zero value is for a profile that is invalid.
+// The assessment of an invalid profile has its problems only.
 type Assessment struct {
+	// Problems are what [Validate] returns.
+	Problems   field.ErrorList
 	Strength   *int32
 	Weakest    string
 	FIPS       string
@@ -19,15 +25,16 @@ type Assessment struct {
 // resource's metadata.name.
 func Assess(objectName string, spec *v1alpha1.ProfileSpec) Assessment {
 	set, errs := compileSpec(objectName, spec)
+	problems := slices.Concat(errs, validateRollout(spec.Rollout))
 	if set == nil || len(errs) > 0 {
-		return Assessment{} // Validate says what is wrong
+		return Assessment{Problems: problems}
 	}
 	compiled, ok := set.Lookup(Name(objectName, spec))
 	if !ok {
-		return Assessment{}
+		return Assessment{Problems: problems}
 	}
 	strength := compiled.Strength()
-	assessment := Assessment{Strength: new(int32(strength.Bits)), Weakest: strength.Limit}
+	assessment := Assessment{Problems: problems, Strength: new(int32(strength.Bits)), Weakest: strength.Limit}
 	approved := 0
 	for _, operation := range compiled.Assessments() {
 		fips := v1alpha1.FIPSNotApproved

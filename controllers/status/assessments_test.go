@@ -34,6 +34,12 @@ func TestAssessmentsAreKeptInALimitedNumberAndThoseThatAreUsedLongest(t *testing
 			t.Fatalf("%d are kept, expected %d at most", kept, keptAssessments)
 		}
 	}
+	invalid := profile("invalid", "md5")
+	for range 2 {
+		if found := all.of(invalid, &invalid.Spec).Problems; len(found) != 1 {
+			t.Errorf("found the problems %v, expected one", found)
+		}
+	}
 	other.Generation = 2
 	if found := *all.of(other, &other.Spec).Strength; found == want {
 		t.Errorf("after a change the strength is %d as before", found)

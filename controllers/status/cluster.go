@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -53,7 +54,8 @@ func (r *clusterReconciler) Reconcile(ctx context.Context, request reconcile.Req
 	status := p.Status.DeepCopy()
 	status.Namespaces = int32(all.namespaces)
 	status.PerNamespace = all.perNamespace
-	isUrgent := r.conditions.fill(&status.ProfileStatus, &p, &p.Spec.ProfileSpec, all.verdict(&p), all.brokers)
+	problems := r.conditions.assessments.of(&p, &p.Spec.ProfileSpec).Problems
+	isUrgent := r.conditions.fill(&status.ProfileStatus, &p, &p.Spec.ProfileSpec, all.verdict(&p, problems), all.brokers)
 	isUrgent = setWithheld(&status.Conditions, p.Generation, all.withheld) || isUrgent
 	r.memory.found(request.NamespacedName, status.Conditions)
 	differs := differenceOf(&status.ProfileStatus, &p.Status.ProfileStatus, sameButDigests(status, &p.Status), isUrgent)
@@ -158,11 +160,11 @@ func (r *clusterReconciler) isComplete(ctx context.Context, p *v1alpha1.ClusterC
 }
 
 // verdict returns the verdict on the profile as a whole, with the reason why a
-// namespace's set is held.
-func (all total) verdict(p *v1alpha1.ClusterCryptoProfile) render.Verdict {
+// namespace's set is held. problems are those of the profile itself.
+func (all total) verdict(p *v1alpha1.ClusterCryptoProfile, problems field.ErrorList) render.Verdict {
 	verdict := deleting
 	if p.DeletionTimestamp.IsZero() {
-		verdict = all.judge(p)
+		verdict = all.judge(p, problems)
 		verdict.Rolling = all.rolling
 	}
 	if all.held != "" {
@@ -173,8 +175,8 @@ func (all total) verdict(p *v1alpha1.ClusterCryptoProfile) render.Verdict {
 
 // judge returns the verdict on a profile. What is wrong with the profile itself is
 // known without any namespace.
-func (all total) judge(p *v1alpha1.ClusterCryptoProfile) render.Verdict {
-	errs := render.Validate(p.Name, &p.Spec.ProfileSpec)
+func (all total) judge(p *v1alpha1.ClusterCryptoProfile, problems field.ErrorList) render.Verdict {
+	errs := slices.Clone(problems) // they are shared
 	if p.Spec.NamespaceSelector != nil {
 		errs = append(errs, render.ValidateSelector(p.Spec.NamespaceSelector)...)
 	}
