@@ -28,7 +28,7 @@ const introduction = "# Key access\n\n" + `What the [key access service](../key-
   other. **Data keys not kept**: the same, but the service knows its key for a minute. **After**: as it comes; the client asks one service, which asks the others.
 * **Alone**: the client asks one of the services of "after" for files that need no other, with the same load, while the others have nothing to do. The target compares the p95 of requests to all services with
   the highest p95 of one alone. **One at a time**: the same with one request at a time.
-* **A hit** is a request for a data key that is kept. It has a new proof and a new signature of the request, which the service checks, and the data key is encrypted to the client's RSA key. Its time in the service is from its header
+* **A hit** is a request for a data key that is kept. It has a new proof. The service checks it and the signature of the request, and the data key is encrypted to the client's RSA key. Its time in the service is from its header
   to its reply. **A hit without a proof** comes with a token that is bound to no key (` + "`plainBearer: true`" + `), so the service checks neither.
 * The client shares the processors with all of that. Where requests failed, there are no times.
 
@@ -199,7 +199,7 @@ func (r *results) writeParts(text *strings.Builder) {
 func (r *results) explainHits(text *strings.Builder) {
 	needed := 2*r.parts.signature + r.parts.encryption
 	fmt.Fprintf(text, `A hit took %.2f ms of a processor in the service, with 10 at a time; without a proof %.2f ms. To check a signature on P-256 took %.3f ms where nothing else was done, and to encrypt with an RSA key of 2,048 bits %.3f ms. A hit needs two such
-checks and one encryption: %.2f ms. Nothing saves them, because a proof and the signature of a request are new each time. The signature of the token is checked at its first request only. The rest is HTTP/2, TLS, and reading tokens and
+checks and one encryption: %.2f ms. Nothing saves them, because a proof is new each time, and signatures of requests are not remembered. The signature of the token is checked at its first request only. The rest is HTTP/2, TLS, and reading tokens and
 messages.
 
 `, r.hits.cpu, r.bearer.cpu, r.parts.signature, r.parts.encryption, needed)
