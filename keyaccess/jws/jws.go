@@ -53,7 +53,7 @@ var encoding = base64.RawURLEncoding.Strict()
 
 // Open takes a JWS apart.
 func Open(text string) (*Signed, error) {
-	parts := strings.Split(text, ".")
+	parts := strings.SplitN(text, ".", 4) // a text may be all points
 	if len(parts) != 3 || parts[2] == "" {
 		return nil, errParts
 	}

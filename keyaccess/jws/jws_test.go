@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"reflect"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -143,6 +144,18 @@ func TestASignatureOfAnotherLengthIsRefused(t *testing.T) {
 				t.Errorf("%s: %s is accepted", name, what)
 			}
 		}
+	}
+}
+
+// TestATextOfPointsTakesLittleMemory is the attack of a caller whose request has millions of parts.
+func TestATextOfPointsTakesLittleMemory(t *testing.T) {
+	text := strings.Repeat(".", 4<<20)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := jws.Open(text)
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; err == nil || took > 1<<20 {
+		t.Errorf("found %v and %d bytes, expected an error and less than 1 MiB", err, took)
 	}
 }
 
