@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
-	"golang.org/x/net/http2/hpack"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/messages"
 	"github.com/crypto-broker/crypto-broker-operator/test/sessionclient"
@@ -114,34 +113,7 @@ func TestAClientThatDoesNotReadLosesItsReply(t *testing.T) {
 		f := start(t, large, func(s *settings) { s.write = 2 * time.Second })
 		c := connect(t, f, "", false)
 		conn := dial(t, f)
-		if _, err := io.WriteString(conn, http2.ClientPreface); err != nil {
-			t.Fatal(err)
-		}
-		framer := http2.NewFramer(conn, conn)
-		if err := framer.WriteSettings(); err != nil {
-			t.Fatal(err)
-		}
-		r := c.Request(http.MethodPost, "/a", "x")
-		var block strings.Builder
-		encoder := hpack.NewEncoder(&block)
-		fields := [][2]string{{":method", "POST"}, {":scheme", "http"}, {":path", "/a"}, {":authority", "shop"}}
-		for name := range r.Header {
-			fields = append(fields, [2]string{strings.ToLower(name), r.Header.Get(name)})
-		}
-		for _, field := range fields {
-			if err := encoder.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: []byte(block.String()), EndHeaders: true}); err != nil {
-			t.Fatal(err)
-		}
-		if err := framer.WriteData(1, true, must(io.ReadAll(r.Body))); err != nil {
-			t.Fatal(err)
-		}
-		if err := conn.SetReadDeadline(time.Now().Add(waitLimit)); err != nil {
-			t.Fatal(err)
-		}
+		framer := sendHTTP2(t, conn, fieldsOf(c.Request(http.MethodPost, "/a", "x")))
 		for { // without a WINDOW_UPDATE, the reply does not end
 			frame, err := framer.ReadFrame()
 			if err != nil {
