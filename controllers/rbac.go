@@ -2,12 +2,12 @@
 
 package controllers
 
-// What the reconcilers may do. config/rbac/role.yaml is made from these lines.
+// The rights of the reconcilers. config/rbac/role.yaml is made from these lines.
 //
-// ConfigMaps are read, written and deleted under one name only; the name of an
-// object that is being created is unknown to authorization, so create stands
-// alone (an admission policy of the chart narrows it). Pods are written through
-// their status subresource only, which drops every change of a spec.
+// ConfigMaps are read, written and deleted only under one name. Authorization does not know the
+// name of an object that is being created, so the right to create has no name, and an admission
+// policy of the chart narrows it. Pods are written only through their status subresource, which
+// drops every change of a spec.
 //
 // +kubebuilder:rbac:groups=cryptobroker.io,resources=cryptoprofiles;clustercryptoprofiles,verbs=get;list;watch
 // +kubebuilder:rbac:groups=cryptobroker.io,resources=cryptoprofiles/status;clustercryptoprofiles/status,verbs=patch

@@ -27,10 +27,10 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/status"
 )
 
-// Keys gives the keys that sets are signed with.
+// Keys provides the keys that sign sets.
 type Keys = profileset.Keys
 
-// KeyGateway is what brokers have to know of the key gateway.
+// KeyGateway provides the facts about the key gateway that brokers need.
 type KeyGateway = profileset.KeyGateway
 
 // Options configure the reconcilers.
@@ -42,33 +42,31 @@ type Options struct {
 	// Annotate is whether pods are annotated to make their kubelets refresh
 	// the profiles at once.
 	Annotate bool
-	// Ask asks a broker what it serves.
+	// Ask asks a broker which set it serves.
 	Ask func(context.Context, netip.AddrPort) (confirm.Answer, error)
 	// AskGateway asks a key gateway for the state of the key providers, and a key access
 	// service for the state of its policies and peers.
 	AskGateway keyproviders.Ask
-	// Outdated reports whether a pod's broker is another than a new pod would get.
-	// It is nil if that is not known.
+	// Outdated reports whether a new pod would get another broker than a pod has. It is nil if
+	// that is not known.
 	Outdated func(*corev1.Pod) bool
-	// MinimumStrength is the least strength in bits that a profile must have to be
-	// served, 0 for none.
+	// MinimumStrength is the minimum strength in bits of a served profile, or 0.
 	MinimumStrength int
-	// Keys are the keys that sets are signed with.
+	// Keys are the keys that sign sets.
 	Keys Keys
-	// KeyGateway is the key gateway that brokers call, nil if there is none.
+	// KeyGateway is the key gateway that brokers call, or nil.
 	KeyGateway KeyGateway
-	// Metrics is where metrics are registered.
+	// Metrics is the registry of metrics.
 	Metrics prometheus.Registerer
-	// Audit gets records of sets that changed and of profiles that became weaker, nil for
-	// nowhere.
+	// Audit receives records of changed sets and of profiles that became weaker. It may be nil.
 	Audit *audit.Log
-	// Traces follows changes of profiles to the last broker, nil for no traces.
+	// Traces follows changes of profiles to the last broker. It may be nil.
 	Traces *changetrace.Tracer
 }
 
-// CacheOptions returns what the manager's cache must be made with: pods stripped to
-// what is read of them, of ConfigMaps only those with profiles, and policies and peers of the
-// key access service in the operator's namespace, which is also all that the operator may read.
+// CacheOptions returns the options of the manager's cache. Pods are stripped to the fields that
+// are read. Only ConfigMaps with profiles are read. Policies and peers of the key access service
+// are read only in the operator's namespace, because the operator may read no others.
 func CacheOptions(operatorNamespace string) cache.Options {
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),

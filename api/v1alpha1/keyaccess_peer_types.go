@@ -10,8 +10,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="URL",type=string,JSONPath=`.spec.url`,description="The other key access service"
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether all key access services use the peer as it is"
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="Why the peer is ready or not"
-// +kubebuilder:printcolumn:name="Services",type=integer,JSONPath=`.status.services`,description="How many key access services have told of the peer"
-// +kubebuilder:printcolumn:name="Routes",type=string,JSONPath=`.spec.routes`,priority=1,description="Further services that are asked by way of the peer"
+// +kubebuilder:printcolumn:name="Services",type=integer,JSONPath=`.status.services`,description="How many key access services have reported the peer"
+// +kubebuilder:printcolumn:name="Routes",type=string,JSONPath=`.spec.routes`,priority=1,description="Further services that are asked through the peer"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 
 // KeyAccessPeer is another key access service, which the one of this namespace

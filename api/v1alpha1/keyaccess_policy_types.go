@@ -9,7 +9,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:resource:scope=Namespaced,shortName=kapolicy,path=keyaccesspolicies,categories=crypto-broker
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether all key access services use the policy as it is"
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="Why the policy is ready or not"
-// +kubebuilder:printcolumn:name="Services",type=integer,JSONPath=`.status.services`,description="How many key access services have told of the policy"
+// +kubebuilder:printcolumn:name="Services",type=integer,JSONPath=`.status.services`,description="How many key access services have reported the policy"
 // +kubebuilder:printcolumn:name="Applies To",type=string,JSONPath=`.spec.appliesTo`,priority=1,description="Which data keys the policy is for; nothing for all"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 

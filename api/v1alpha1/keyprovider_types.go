@@ -15,7 +15,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Endpoints",type=string,JSONPath=`.spec.endpoints`,priority=1,description="The servers of the key manager"
 // +kubebuilder:printcolumn:name="Secret",type=string,JSONPath=`.spec.credentials.secretRef.name`,priority=1,description="The Secret with the credentials"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 32 && !self.metadata.name.contains('.')",message="metadata.name is what profiles have before the slash of a key id, expected at most 32 bytes and no dot"
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 32 && !self.metadata.name.contains('.')",message="metadata.name is the part of a key id before the slash, expected at most 32 bytes and no dot"
 // +kubebuilder:validation:XValidation:rule="self.spec.type != 'pkcs11'",message="type pkcs11 loads a library into the key gateway, which only a ClusterKeyProvider may"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.openbao) || !has(self.spec.openbao.role)",message="openbao.role logs in as the key gateway itself, which only a ClusterKeyProvider may: set credentials with a token"
 // +kubebuilder:validation:XValidation:rule="self.spec.type != 'aws-kms' || has(self.spec.credentials)",message="without credentials the key gateway would use its own identity, which only a ClusterKeyProvider may: set credentials"
@@ -63,7 +63,7 @@ type KeyProviderList struct {
 // +kubebuilder:printcolumn:name="Endpoints",type=string,JSONPath=`.spec.endpoints`,priority=1,description="The servers of the key manager"
 // +kubebuilder:printcolumn:name="Secret",type=string,JSONPath=`.spec.credentials.secretRef.name`,priority=1,description="The Secret with the credentials"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 32 && !self.metadata.name.contains('.')",message="metadata.name is what profiles have before the slash of a key id, expected at most 32 bytes and no dot"
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 32 && !self.metadata.name.contains('.')",message="metadata.name is the part of a key id before the slash, expected at most 32 bytes and no dot"
 
 // ClusterKeyProvider is a KeyProvider for every namespace that its selector
 // selects. There, a KeyProvider of the same name does not count.

@@ -143,7 +143,7 @@ func (c *Collected) Verify(v *Verifier) error {
 			v.file, v.lines = l.file, l.number
 			if i > 0 && lines[i-1].fields.Sequence == l.fields.Sequence {
 				if !bytes.Equal(lines[i-1].text, l.text) {
-					return v.damaged("has the number %d as line %d of %s does, and another text", l.fields.Sequence, lines[i-1].number, lines[i-1].file)
+					return v.damaged("has the same number %d as line %d of %s, but another text", l.fields.Sequence, lines[i-1].number, lines[i-1].file)
 				}
 				copies++
 				continue

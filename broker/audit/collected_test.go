@@ -63,7 +63,7 @@ func TestDamageOfCollectedLinesIsFound(t *testing.T) {
 		"a record was changed":       {func(l []string) []string { l[2] = strings.Replace(l[2], "Orders", "Ordera", 1); return l }, "was changed"},
 		"a copy of a record was changed": {func(l []string) []string {
 			return append(l, strings.Replace(l[2], "Orders", "Ordera", 1))
-		}, "and another text"},
+		}, "but another text"},
 		"numbers of records were swapped": {func(l []string) []string {
 			l[2] = strings.Replace(l[2], `"audit.sequence":2`, `"audit.sequence":3`, 1)
 			l[3] = strings.Replace(l[3], `"audit.sequence":3`, `"audit.sequence":2`, 1)

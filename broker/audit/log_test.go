@@ -314,7 +314,7 @@ func TestAWriteThatIsTornIsNotTakenForDamage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Lost != 1 || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "not a whole line") {
+	if r.Lost != 1 || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "not a complete line") {
 		t.Errorf("the report is %+v, expected one lost record and a note about the line", r)
 	}
 }

@@ -106,7 +106,7 @@ func (v *Verifier) line(text []byte) error {
 		return nil
 	}
 	if v.torn != "" && l.fields.Event != "start" && l.fields.Event != "lost" {
-		return v.damaged("goes on after %s, which is not a whole line", v.torn)
+		return v.damaged("continues after %s, which is not a complete line", v.torn)
 	}
 	switch l.fields.Event {
 	case "start":
@@ -198,7 +198,7 @@ func (v *Verifier) advance(l *line) error {
 	}
 	c.hash, c.next = l.hash, l.fields.Sequence+1
 	if c.unsigned++; c.unsigned > maxUnsigned {
-		return v.damaged("is one of more than %d that no checkpoint signs, expected a checkpoint after %d: they are not of a broker", maxUnsigned, checkpointLines)
+		return v.damaged("is one of more than %d lines that no checkpoint signs, expected a checkpoint after %d lines: no broker writes such a log", maxUnsigned, checkpointLines)
 	}
 	return nil
 }
@@ -237,14 +237,14 @@ func (v *Verifier) leave() {
 	}
 	v.report.Unsigned += v.chain.unsigned
 	if !v.ended {
-		v.note("the chain %s has no end: its broker writes it still, was killed, or the end was cut off", v.chain.id)
+		v.note("the chain %s has no end: its broker is still writing it, was killed, or the end was cut off", v.chain.id)
 	}
 	v.ended = false
 }
 
 func (v *Verifier) noteTorn() {
 	if v.torn != "" {
-		v.note("%s is not a whole line: the broker could not write it to its end", v.torn)
+		v.note("%s is not a complete line: the broker could not finish it", v.torn)
 		v.torn = ""
 	}
 }

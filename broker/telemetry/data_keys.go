@@ -10,10 +10,10 @@ import (
 
 var (
 	unwrapsDescription = prometheus.NewDesc("crypto_broker_data_key_unwraps_total",
-		"Wrapped keys of key managers that were asked for, by result: hit if the data key was kept, miss if the key manager was asked, coalesced if another call for the same wrapped key was waiting already.",
+		"Lookups of data keys that key managers unwrap, by result: hit if the data key was in the cache, miss if the key manager was asked, coalesced if another call already waited for the same data key.",
 		[]string{"result"}, nil)
 	dataKeysDescription = prometheus.NewDesc("crypto_broker_data_keys",
-		"Data keys that are kept for at most a minute.", nil, nil)
+		"Data keys in the cache, each for at most a minute.", nil, nil)
 )
 
 // dataKeys collects the counters of the cache of data keys.

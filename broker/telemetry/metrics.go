@@ -82,7 +82,7 @@ func NewMetrics(version string) *Metrics {
 		}, []string{"state"}),
 		strength: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "crypto_broker_profile_strength_bits",
-			Help: "Security strength in bits of the weakest that a profile of the served set allows, by profile.",
+			Help: "Security strength in bits of the weakest use that a profile of the served set allows, by profile.",
 		}, []string{"profile"}),
 		fips: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "crypto_broker_fips_info",
@@ -90,7 +90,7 @@ func NewMetrics(version string) *Metrics {
 		}, []string{"module", "mode", "enforced"}),
 		tls: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "crypto_broker_tls_info",
-			Help: "Always 1. The labels are whose TLS the connections have that the broker opens, the version of that module, its FIPS provider if it is OpenSSL, and whether it is in FIPS 140-3 mode, all by its own account.",
+			Help: "Always 1. The labels are the module that makes the TLS connections that the broker opens, its version, its FIPS provider if it is OpenSSL, and whether it says that it is in FIPS 140-3 mode.",
 		}, []string{"provider", "version", "fips_module", "fips"}),
 	}
 	durations := prometheus.NewHistogramVec(prometheus.HistogramOpts{

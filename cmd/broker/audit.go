@@ -27,7 +27,7 @@ func auditSettings(a *auditlog.Settings) []setting {
 		},
 		{
 			name: "audit-file-size", env: "CRYPTO_BROKER_AUDIT_FILE_SIZE", kind: "size", initial: "64Mi", set: byteSize(&a.FileSize, auditlog.MinFileSize),
-			usage: "size of the audit file at which it gets the ending .1 and another one begins",
+			usage: "size at which the audit file is renamed to end in .1 and a new file begins",
 		},
 		{
 			name: "audit-files", env: "CRYPTO_BROKER_AUDIT_FILES", kind: "number", initial: "10", set: positive(&a.Files),
@@ -35,7 +35,7 @@ func auditSettings(a *auditlog.Settings) []setting {
 		},
 		{
 			name: "audit-sync", env: "CRYPTO_BROKER_AUDIT_SYNC", kind: "when", initial: auditlog.SyncSecond, set: oneOf(&a.Sync, auditlog.SyncEach, auditlog.SyncSecond),
-			usage: "each or second: whether a record counts as written once it is on the disk, or records are brought to the disk each second; a record survives the end of the broker in both cases, and the end of the machine in the first",
+			usage: "each or second: sync every record to the disk before it counts as written, or all records once a second; records survive a crash of the broker in both cases, but a crash of the machine only with each",
 		},
 		{
 			name: "audit-otlp-endpoint", env: contract.AuditEndpointVariable, kind: "url", secret: true, set: collectorURL(&to.Endpoint),
@@ -47,7 +47,7 @@ func auditSettings(a *auditlog.Settings) []setting {
 		},
 		{
 			env: contract.AuditAuthoritiesVariable, kind: "pem", secret: true, set: someText(&to.Authorities),
-			usage: "certificate authorities that verify the certificate of the collector of audit records, as PEM and no path; instead of --audit-otlp-certificate",
+			usage: "certificate authorities that verify the certificate of the collector of audit records, as PEM text instead of a path; instead of --audit-otlp-certificate",
 		},
 		{
 			name: "audit-otlp-client-certificate", env: "CRYPTO_BROKER_AUDIT_OTLP_CLIENT_CERTIFICATE", kind: "path", set: absolutePath(&to.ClientCertificate),
@@ -59,7 +59,7 @@ func auditSettings(a *auditlog.Settings) []setting {
 		},
 		{
 			name: "audit-key", env: "CRYPTO_BROKER_AUDIT_KEY", kind: "path", set: absolutePath(&a.Key),
-			usage: "file with the private key in PEM, Ed25519 or ECDSA, that signs the audit records; without it the broker makes one at each start, so that who can write the file can replace all of it",
+			usage: "file with the private key in PEM, Ed25519 or ECDSA, that signs the audit records; without it the broker makes a key at each start, and anybody who can write the file can replace all of it",
 		},
 	}
 }

@@ -119,11 +119,11 @@ func (c *config) settings() []setting {
 		},
 		{
 			name: tlsProviderFlag, env: "CRYPTO_BROKER_TLS_PROVIDER", kind: "provider", initial: tlsprovider.Go, set: oneOf(&c.tlsProvider, tlsprovider.Go, tlsprovider.OpenSSL),
-			usage: "whose TLS the connections have that the broker opens, to key managers, key gateways and collectors of traces: go, or openssl for the OpenSSL of the system, which only programs of make build-openssl have",
+			usage: "TLS implementation for the connections that the broker opens to key managers, key gateways and collectors of traces: go, or openssl for the OpenSSL of the system, which only programs of make build-openssl have",
 		},
 		{
 			name: contract.InstanceFlag, env: contract.InstanceVariable, kind: "name", set: someText(&c.instance),
-			usage: "name of this broker, such as the UID of its pod; it decides whether a profile that is rolled out to some brokers reaches this one; without it, the profile does so at the end",
+			usage: "name of this broker, such as the UID of its pod; it decides when the rollout of a profile reaches this broker; without it, the rollout reaches this broker last",
 		},
 		{
 			name: "development-service", env: "CRYPTO_BROKER_DEVELOPMENT_SERVICE", kind: "bool", set: boolean(&c.development),
@@ -139,11 +139,11 @@ func (c *config) settings() []setting {
 		},
 		{
 			name: contract.LogLevelFlag, env: "CRYPTO_BROKER_LOG_LEVEL", kind: "level", initial: "info", set: oneOf(&c.logLevel, logs.Names...),
-			usage: "least important lines to log: debug, info, warn or error",
+			usage: "lowest level of the lines to log: debug, info, warn or error",
 		},
 		{
 			name: "log-level-file", env: contract.LogLevelFileVariable, kind: "path", set: absolutePath(&c.logLevelFile),
-			usage: "file with a level that counts instead of --log-level while the broker runs; read when it changes; --log-level counts again once the file is empty or gone",
+			usage: "file with a log level that replaces --log-level; read again when it changes; --log-level is used while the file is missing or empty",
 		},
 		{
 			name: "log-format", env: "CRYPTO_BROKER_LOG_FORMAT", kind: "format", initial: "json", set: oneOf(&c.logFormat, "json", "text"),

@@ -34,7 +34,7 @@ func (c *config) useRedis(stack *keys.Stack, metrics *telemetry.Metrics, logger 
 		logger.Warn("warning about a file of the settings for Redis", "problem", warning)
 	}
 	if settings.KeysInClear {
-		logger.Warn("keys of sessions are in Redis as they are: whoever reads Redis can read all requests", "directory", c.sessionRedisDir)
+		logger.Warn("keys of sessions are in Redis without encryption: anybody who can read Redis can decrypt all requests", "directory", c.sessionRedisDir)
 	}
 	options := redis.Options{
 		Settings: settings,

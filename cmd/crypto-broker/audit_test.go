@@ -67,7 +67,7 @@ func TestAuditVerifySaysWhetherALogIsIntact(t *testing.T) {
 		"an intact log":                {[]string{"--key", public, file}, "", 0, "intact\n3 records in 1 chains, 1 checkpoints, 0 lines that no checkpoint signs, 0 records lost by the broker\n"},
 		"an intact log, without a key": {[]string{file}, "", 0, "intact\n"},
 		"lines of a collector, twice":  {[]string{"--collected", "--key", public, file, file}, "", 0, "intact\n3 records in 1 chains, 1 checkpoints, 0 lines that no checkpoint signs, 0 records lost by the broker\n"},
-		"a copy that was changed":      {[]string{"--collected", file, damaged}, "", 1, "DAMAGED: line 2 of " + damaged + " has the number 1 as line 2 of " + file + " does, and another text\n"},
+		"a copy that was changed":      {[]string{"--collected", file, damaged}, "", 1, "DAMAGED: line 2 of " + damaged + " has the same number 1 as line 2 of " + file + ", but another text\n"},
 		"standard input":               {[]string{"-"}, string(text), 0, "intact\n"},
 		"an intact log as JSON":        {[]string{"--output", "json", file}, "", 0, "{\n  \"intact\": true,\n  \"records\": 3,"},
 		"a changed record":             {[]string{"--key", public, damaged}, "", 1, "DAMAGED: line 2 of " + damaged + " was changed, or a line before it was\n"},

@@ -123,7 +123,7 @@ func (c *caller) hashStream(ctx context.Context, request *v1.HashDataRequest, wh
 			break
 		}
 		if read != nil {
-			return nil, fmt.Errorf("what to hash cannot be read: %w", read)
+			return nil, fmt.Errorf("the input cannot be read: %w", read)
 		}
 	}
 	// If the stream has ended early, its reply has the reason.

@@ -38,7 +38,7 @@ func (i *inputs) open(what, path string) (io.ReadCloser, error) {
 		return file, nil
 	}
 	if i.consumed != "" {
-		return nil, program.Usagef("standard input is asked for twice, for %s and for %s", i.consumed, what)
+		return nil, program.Usagef("standard input is named twice, for %s and for %s, expected once", i.consumed, what)
 	}
 	i.consumed = what
 	return io.NopCloser(i.cmd.InOrStdin()), nil

@@ -32,7 +32,7 @@ func secretKeyFlags(cmd *cobra.Command) *secretKey {
 	cmd.Flags().StringVar(&k.file, "key-file", "", "file with the key in hexadecimal digits, - for standard input")
 	cmd.Flags().StringVar(&k.raw, "keyRaw", "", "the key in hexadecimal digits; everybody who lists processes sees it")
 	cmd.Flags().StringVar(&k.key, "key", "", "the same as --keyRaw, or as --keyId with --keySource key-id")
-	k.kind = commandline.ChoiceFlag(cmd, "keySource", "", "what --key is: raw or key-id", kindRaw, kindKeyID)
+	k.kind = commandline.ChoiceFlag(cmd, "keySource", "", "kind of --key: raw or key-id", kindRaw, kindKeyID)
 	return k
 }
 

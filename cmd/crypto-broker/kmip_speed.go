@@ -54,12 +54,12 @@ Flags may have one dash and underscores, too: -repeat 50 -no_reuse -create_rsa.`
 	flags.StringSliceVar(&s.servers, "server", nil, "`host` or host:port of a server; several share the load, and the first one creates keys (port 5696)")
 	flags.StringVar(&s.certificate, "cert", "", "`file` with the client's certificate and its issuers, PEM")
 	flags.StringVar(&s.key, "key", "", "`file` with the client's private key, PEM")
-	flags.StringVar(&s.authorities, "ca", "", "`file` with the authorities that servers are checked with, PEM (the authorities of the system)")
+	flags.StringVar(&s.authorities, "ca", "", "`file` with the certificate authorities of the servers, PEM (the authorities of the system)")
 	flags.StringVar(&s.serverName, "server-name", "", "`name` in the servers' certificates (the host)")
 	flags.IntSliceVar(&s.clients, "concurrency", []int{1}, "`numbers` of clients at the same time, 1 to 10, one measurement each")
 	flags.IntVar(&s.repeat, "repeat", 100, "`number` of operations of each client")
-	flags.BoolVar(&s.noReuse, "no-reuse", false, "connect for each operation, instead of using connections again")
-	flags.BoolVar(&s.compare, "compare", false, "measure both, connections that are used again and a connection for each operation")
+	flags.BoolVar(&s.noReuse, "no-reuse", false, "connect for each operation, instead of reusing connections")
+	flags.BoolVar(&s.compare, "compare", false, "measure both, reused connections and a connection for each operation")
 	for _, operation := range kmipspeed.Operations {
 		s.operations[operation.Flag] = flags.Bool(operation.Flag, false, "measure: "+operation.Name)
 	}

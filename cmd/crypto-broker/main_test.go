@@ -124,7 +124,7 @@ func TestAWrongCommandLineIsNamedInOneSentence(t *testing.T) {
 		"a kind of another key":      {[]string{"encrypt-data", "a", "--keySource", "key-id", "--keyId", "k"}, "crypto-broker encrypt-data: found --keySource and --keyId, expected --key beside --keySource (see crypto-broker encrypt-data --help)"},
 		"an unknown kind of a key":   {[]string{"encrypt-data", "a", "--keySource", "file", "--key", "k"}, `crypto-broker encrypt-data: invalid argument "file" for "--keySource" flag: expected raw or key-id (see crypto-broker encrypt-data --help)`},
 		"a nonce of other digits":    {[]string{"encrypt-data", "a", "--keyId", "k", "--nonce", "xyz"}, "crypto-broker encrypt-data: --nonce is not an even number of hexadecimal digits (see crypto-broker encrypt-data --help)"},
-		"standard input twice":       {[]string{"sign-data", "-", "--key", "-"}, "crypto-broker sign-data: standard input is asked for twice, for what to sign and for the key (see crypto-broker sign-data --help)"},
+		"standard input twice":       {[]string{"sign-data", "-", "--key", "-"}, "crypto-broker sign-data: standard input is named twice, for what to sign and for the key, expected once (see crypto-broker sign-data --help)"},
 		"no signature":               {[]string{"verify-data"}, "crypto-broker verify-data: found no signature, expected " + signed + seeVerify},
 		"no signature of a file":     {[]string{"verify-data", "--file", "a"}, "crypto-broker verify-data: found no signature, expected " + signed + seeVerify},
 		"data or a signature":        {[]string{"verify-data", "a"}, "crypto-broker verify-data: found 1 argument, expected 2: " + signed + seeVerify},

@@ -255,7 +255,7 @@ func TestSessionBenchSaysWhyNothingCanBeMeasured(t *testing.T) {
 		"a size below the least one":         {[]string{"--size", "1"}, 2, "found --size 1, expected 16 to 524288"},
 		"a path with a query":                {[]string{"--path", "/a?b"}, 2, `found --path "/a?b", expected a path without a query, such as /orders`},
 		"nothing to measure":                 {[]string{"--measure", "all"}, 2, `found --measure "all", expected init, request, both`},
-		"a URL with a path":                  {[]string{"--url", "http://a/b"}, 2, `--url: found "http://a/b", expected nothing behind the host: --path has the path`},
+		"a URL with a path":                  {[]string{"--url", "http://a/b"}, 2, `--url: found "http://a/b", expected nothing after the host: --path has the path`},
 		"a URL of another kind":              {[]string{"--url", "unix:/a"}, 2, `--url: found "unix:/a", expected http:// or https:// and a host`},
 		"a URL and a socket":                 {[]string{"--url", "http://a", "--socket", "b"}, 2, "found --url and a flag for the socket, expected one of them"},
 		"an argument":                        {[]string{"x"}, 2, "found 1 arguments, expected none"},

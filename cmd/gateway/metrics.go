@@ -68,7 +68,7 @@ func describeProgram(registry *prometheus.Registry) {
 	build.WithLabelValues(program.Version(version), runtime.Version()).Set(1)
 	secured := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "crypto_broker_gateway_tls_info",
-		Help: "Always 1. The labels are whose TLS the connections to key managers have, the version of that module, its FIPS provider if it is OpenSSL, and whether it is in FIPS 140-3 mode, all by its own account.",
+		Help: "Always 1. The labels are the module that makes the TLS connections to key managers, its version, its FIPS provider if it is OpenSSL, and whether it says that it is in FIPS 140-3 mode.",
 	}, []string{"provider", "version", "fips_module", "fips"})
 	module := tlsprovider.Current()
 	secured.WithLabelValues(module.Provider, module.Version, module.FIPSModule, strconv.FormatBool(module.FIPS)).Set(1)

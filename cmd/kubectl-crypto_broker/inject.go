@@ -148,7 +148,7 @@ Warnings and reasons go to standard error.`,
 // The output has comments above a document that was changed.
 const (
 	commentPreview  = "made without a cluster, so without the keys and the revision that only the operator knows: apply the original"
-	commentAdmitted = "with what admission of the cluster makes of its pods: apply the original"
+	commentAdmitted = "made with the changes of the cluster's admission: apply the original"
 )
 
 // inject prints documents with brokers in their pods. It prints nothing if a pod is

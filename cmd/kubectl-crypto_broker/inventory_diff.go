@@ -52,7 +52,7 @@ func (o *output) writeDifference(w io.Writer, found, earlier *inventory.Inventor
 		}
 	}
 	if len(all) == 0 {
-		fmt.Fprintln(w, "Nothing came and nothing went.")
+		fmt.Fprintln(w, "The inventories have the same uses.")
 	} else if err := writeUses(w, marks, all); err != nil {
 		return err
 	}

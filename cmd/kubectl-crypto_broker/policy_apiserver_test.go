@@ -169,10 +169,10 @@ func TestWhoMayOnlyViewIsToldWhichRightIsMissingAndShownTheRest(t *testing.T) {
 		stderr string
 	}{
 		"pods": {[]string{"pods", "-n", ns}, program.ExitOK, "fine   present   starting",
-			"note: which brokers are outdated is not known: the right to create pods in namespace " + ns + " is missing (user " + user + ")\n"},
+			"note: it is not known which brokers are outdated: the right to create pods in namespace " + ns + " is missing (user " + user + ")\n"},
 		"all namespaces": {[]string{"pods", "-A"}, program.ExitFailed, "",
 			"the right to list pods in all namespaces is missing (user " + user + "): name one namespace with -n\n"},
-		"outdated": {[]string{"outdated", "-n", ns}, program.ExitFailed, "", "which brokers are outdated is not known: the right to create pods in namespace " + ns + " is missing"},
+		"outdated": {[]string{"outdated", "-n", ns}, program.ExitFailed, "", "it is not known which brokers are outdated: the right to create pods in namespace " + ns + " is missing"},
 		"explain":  {[]string{"explain", "fine", "-n", ns}, program.ExitFailed, "whether the operator is called is not known: the right to list mutatingwebhookconfigurations is missing (user " + user + ")", ""},
 		"restart": {[]string{"restart", "deploy/orders", "-n", ns, "--yes"}, program.ExitFailed, "",
 			"nothing was restarted: deployment/orders in namespace " + ns + " cannot be restarted: the right to patch deployments in namespace " + ns + " is missing (user " + user + ")\n"},

@@ -42,7 +42,7 @@ func TestPodsInANamespaceThatIsLeftOutMissNoBroker(t *testing.T) {
 	user := viewer(t, left)
 	found, stderr = listed(t, "missing", "-n", left, "--as", user)
 	expect(t, found, "left-1-a missing  deployment/left")
-	const want = "note: which namespaces are left out is not known, so pods may be listed that no restart gives a broker: the right to list mutatingwebhookconfigurations is missing (user "
+	const want = "note: it is not known which namespaces are left out, so a restart may give some of the listed pods no broker: the right to list mutatingwebhookconfigurations is missing (user "
 	if stderr != want+user+")\n" {
 		t.Errorf("found %q", stderr)
 	}

@@ -60,7 +60,7 @@ func TestWhichPodsMissABrokerDependsOnWhichNamespacesAreLeftOut(t *testing.T) {
 			},
 		}
 	}
-	const right = "which namespaces are left out is not known, so pods may be listed that no restart gives a broker: the right to list "
+	const right = "it is not known which namespaces are left out, so a restart may give some of the listed pods no broker: the right to list "
 	tests := map[string]struct {
 		installed runtime.Object
 		lacks     string
@@ -76,7 +76,7 @@ func TestWhichPodsMissABrokerDependsOnWhichNamespacesAreLeftOut(t *testing.T) {
 		"webhooks that may not be read":       {operatorWebhook("operator"), "mutatingwebhookconfigurations", "legacy operator shop", right + "mutatingwebhookconfigurations is missing (user jane)", ""},
 		"policies that may not be read":       {operatorWebhook("operator"), "mutatingadmissionpolicies", "legacy operator shop", right + "mutatingadmissionpolicies is missing (user jane)", ""},
 		"policies that nobody has to ask for": {operatorWebhook("kube-system"), "mutatingadmissionpolicies", "legacy operator shop", "", ""},
-		"namespaces that may not be read":     {operatorWebhook("operator"), "namespaces", "legacy operator shop", "", "which namespaces ask for brokers by label, or are left out, is not known, so pods may be missing here, or too many: the right to list namespaces is missing (user jane)"},
+		"namespaces that may not be read":     {operatorWebhook("operator"), "namespaces", "legacy operator shop", "", "it is not known which namespaces ask for brokers by label or are left out, so the list may lack pods or have too many: the right to list namespaces is missing (user jane)"},
 	}
 	for sentence, test := range tests {
 		t.Run(sentence, func(t *testing.T) {
@@ -137,7 +137,7 @@ func TestWhereNothingInjectsItIsSaidThatAgeIsNotKnown(t *testing.T) {
 		return true, action.(clienttesting.CreateAction).GetObject(), nil
 	})
 	rows, notes, err := brokers.Survey{Client: client, Judge: true}.Rows(t.Context(), "", "")
-	want := []string{"which brokers are outdated is not known: " + brokers.ErrNotInjected.Error()}
+	want := []string{"it is not known which brokers are outdated: " + brokers.ErrNotInjected.Error()}
 	if err != nil || len(rows) != 1 || rows[0].Broker != brokers.Present || !slices.Equal(notes, want) {
 		t.Errorf("found %+v, %q, %v", rows, notes, err)
 	}

@@ -6,10 +6,10 @@
 // the pod. The leader signs it as the signer [contract.BrokerSigner], with the certificate
 // authority of the key gateway. The certificate has one name, [contract.BrokerURI] of the pod.
 //
-// The package does not check that the pod exists and that its kubelet asks. The API server does
-// (admission plugin NodeRestriction) for all that a kubelet creates, and by default nobody else may
-// create requests. A certificate alone opens nothing: the gateway compares it with the pod of the
-// token, which the API server reviews.
+// The package does not check that the pod exists and that its kubelet asks. The API server checks
+// that for all objects of a kubelet (admission plugin NodeRestriction), and by default nobody
+// else may create requests. A certificate alone gives no access: the gateway compares it with the
+// pod of the token, which the API server reviews.
 package brokercertificates
 
 // The rights for it are in the chart, and only with keyGateway.brokerCertificates: get, list and watch of

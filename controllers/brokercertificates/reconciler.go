@@ -57,14 +57,14 @@ type Signer interface {
 // Options of the reconciler.
 type Options struct {
 	Signer Signer
-	// Clock is the real clock if absent; tests bring another.
+	// Clock is the real clock if it is absent. Tests set another one.
 	Clock clock.PassiveClock
-	// Audit gets a record of each certificate, nil for none.
+	// Audit receives a record of each certificate. It may be nil.
 	Audit *audit.Log
 }
 
-// CacheOptions returns what the manager's cache must have for PodCertificateRequests: those of
-// other signers are not read.
+// CacheOptions returns the options that the manager's cache must have for PodCertificateRequests.
+// It does not read requests of other signers.
 func CacheOptions() cache.ByObject {
 	return cache.ByObject{Field: fields.OneTermEqualSelector("spec.signerName", contract.BrokerSigner)}
 }
@@ -157,8 +157,8 @@ func (r *reconciler) decide(request *certificatesv1.PodCertificateRequest) (*x50
 	return certificate, nil
 }
 
-// publicKey returns the key of a request in PKCS #10, nil for something else. The API server has
-// verified that who made the request has the private key.
+// publicKey returns the key of a request in PKCS #10, or nil if it is not valid. The API server
+// has verified that the requester has the private key.
 func publicKey(request []byte) crypto.PublicKey {
 	stub, err := x509.ParseCertificateRequest(request)
 	if err != nil {

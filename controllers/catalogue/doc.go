@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package catalogue applies ready-made ClusterCryptoProfiles, those that the operator
-// was asked for. The leader applies them from its own binary, as soon as the webhook
-// that validates them answers.
+// Package catalogue applies the ready-made ClusterCryptoProfiles that the flags of the operator
+// name. The leader applies them from its own binary, as soon as the webhook that validates them
+// answers.
 //
-// A label marks the profiles of the catalogue, and nothing else is touched. Where
-// somebody has made an object of the same name, it stays as it is, and an event on it
-// says so.
+// A label marks the profiles of the catalogue, and the reconciler changes no other objects. If
+// somebody else has made an object of the same name, the object stays unchanged, and an event on
+// it says so.
 //
 // The reconciler reverts changes of the fields that it sets, and creates a profile again
 // that was deleted. Fields that it does not set, such as callers, may be added and stay.

@@ -17,7 +17,7 @@ import (
 	manifests "github.com/crypto-broker/crypto-broker-operator/config/samples/catalogue"
 )
 
-// kustomization is the one file that is no profile.
+// kustomization is the only file that is not a profile.
 const kustomization = "kustomization"
 
 // Names returns the names of the objects in the catalogue, sorted.
@@ -36,8 +36,8 @@ func Names() []string {
 	return names
 }
 
-// Choose reads a list of names, separated by commas: "all" are all of the
-// catalogue and "" is none.
+// Choose parses a list of names, separated by commas. "all" stands for the whole catalogue, and
+// "" for no profile.
 func Choose(list string) ([]string, error) {
 	if list == "" {
 		return nil, nil
@@ -59,8 +59,8 @@ func Choose(list string) ([]string, error) {
 	return chosen, nil
 }
 
-// desired returns the object to apply: the manifest of this name with the label and
-// the selector, nil for every namespace.
+// desired returns the object to apply: the manifest of this name with the label and the selector.
+// A nil selector selects every namespace.
 func desired(name string, selector *metav1.LabelSelector) (*unstructured.Unstructured, error) {
 	data, err := manifests.Manifests.ReadFile(name + ".yaml")
 	if err != nil {
@@ -87,8 +87,8 @@ func desired(name string, selector *metav1.LabelSelector) (*unstructured.Unstruc
 	return object, nil
 }
 
-// Has reports whether an object is a profile of the catalogue that the operator
-// keeps: it has the name and the label of one.
+// Has reports whether an object is a profile of the catalogue that the operator keeps: it has the
+// name and the label of such a profile.
 func Has(object *v1alpha1.ClusterCryptoProfile) bool {
 	return object.Labels[v1alpha1.CatalogueLabel] == v1alpha1.CatalogueLabelValue && slices.Contains(Names(), object.Name)
 }

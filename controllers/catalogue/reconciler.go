@@ -38,9 +38,11 @@ const fieldManager = v1alpha1.FieldManager + "-catalogue"
 
 // Reasons and the action of events.
 const (
-	// eventNotOurs means that a profile has the name of a profile of the catalogue, and not its label. The operator leaves it as it is.
+	// eventNotOurs means that a profile has the name of a profile of the catalogue, but not its
+	// label. The operator does not change it.
 	eventNotOurs = "CatalogueNameTaken"
-	// eventLeft means that the operator is no longer asked for a profile of the catalogue, and leaves it as it is.
+	// eventLeft means that the flags do not name a profile of the catalogue any more. The
+	// operator does not change it.
 	eventLeft = "CatalogueLeft"
 	// eventRefused means that a profile of the catalogue could not be applied.
 	eventRefused = "CatalogueRefused"
@@ -55,14 +57,15 @@ const (
 	refusedPause = 10 * time.Second
 )
 
-// Options say which profiles the reconciler applies.
+// Options are the settings of the reconciler.
 type Options struct {
 	// Profiles are names of the catalogue.
 	Profiles []string
-	// NamespaceSelector selects the namespaces that get them; nil is all.
+	// NamespaceSelector selects the namespaces that get them. If it is nil, all namespaces get
+	// them.
 	NamespaceSelector *metav1.LabelSelector
-	// Ready returns nil once the webhook that validates profiles serves; nil
-	// where there is none to wait for.
+	// Ready returns nil once the webhook that validates profiles serves. Ready is nil if there is
+	// no webhook to wait for.
 	Ready func() error
 }
 
@@ -108,7 +111,7 @@ type reconciler struct {
 	reports map[string]report
 }
 
-// report is an event about an object, which may not be there yet.
+// report is an event about an object, which may not exist yet.
 type report struct {
 	object types.UID
 	reason string
@@ -148,8 +151,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 // ready reports whether the webhook that validates profiles serves.
 func (r *reconciler) ready() bool { return r.options.Ready == nil || r.options.Ready() == nil }
 
-// apply makes the object what the catalogue says. One that is not there is made
-// without force: what somebody else makes meanwhile is theirs.
+// apply makes the object equal to the catalogue. A missing object is made without force, so an
+// object that somebody else makes meanwhile stays theirs.
 func (r *reconciler) apply(ctx context.Context, name string, exists bool, found *v1alpha1.ClusterCryptoProfile) (reconcile.Result, error) {
 	object, err := desired(name, r.options.NamespaceSelector)
 	if err != nil {
@@ -173,7 +176,7 @@ func (r *reconciler) apply(ctx context.Context, name string, exists bool, found 
 	case apierrors.IsConflict(err):
 		return reconcile.Result{RequeueAfter: validatorPause}, nil // somebody else wrote the object: read it again
 	case isNotServing(err):
-		// The API server does not reach the webhook yet, or not now.
+		// The API server does not reach the webhook at this time.
 		log.FromContext(ctx).V(1).Info("the webhook that validates profiles does not answer yet", "profile", name, "reason", err.Error())
 		return reconcile.Result{RequeueAfter: validatorPause}, nil
 	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
@@ -206,7 +209,7 @@ func (r *reconciler) report(ctx context.Context, object *v1alpha1.ClusterCryptoP
 	kubeevent.Record(r.recorder, object, kind, reason, actionApply, note)
 }
 
-// forget drops the last event about an object, so that the next one is made in any case.
+// forget drops the last event about an object, so the next event is always made.
 func (r *reconciler) forget(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

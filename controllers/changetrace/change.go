@@ -22,7 +22,7 @@ type Change struct {
 	Generation int64
 }
 
-// Of returns the change that made an object what it is, or its deletion.
+// Of returns the last change of an object, or its deletion.
 func Of(kind string, object metav1.Object, deleted bool) Change {
 	c := Change{kind, object.GetNamespace(), object.GetName(), object.GetUID(), object.GetGeneration()}
 	if deleted {
@@ -31,15 +31,15 @@ func Of(kind string, object metav1.Object, deleted bool) Change {
 	return c
 }
 
-// ids are the ids that all replicas know of a change.
+// ids are the ids that all replicas compute for a change.
 type ids struct {
 	trace trace.TraceID
-	// admission and propagation are the ids of the spans that others have as parents.
+	// admission and propagation are the ids of the spans that are parents of other spans.
 	admission, propagation trace.SpanID
 }
 
-// ids returns the ids of a change. A request is the UID of a request that was not admitted. The
-// next request for the same generation would have the same ids otherwise.
+// ids returns the ids of a change. request is the UID of a request that was not admitted. Without
+// it, the next request for the same generation would have the same ids.
 func (c Change) ids(request types.UID) ids {
 	sum := sha256.Sum256(fmt.Appendf(nil, "crypto-broker change\n%s\n%d\n%s", c.UID, c.Generation, request))
 	return ids{trace.TraceID(sum[:16]), trace.SpanID(sum[16:24]), trace.SpanID(sum[24:])}

@@ -9,17 +9,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// progress is how far a change has come.
+// progress is the progress of a change.
 type progress struct {
 	change Change
 	ids    ids
 	seen   time.Time
-	// parts are the namespaces that have not done with it.
+	// parts are the namespaces in which the change is not complete.
 	parts map[*part]struct{}
 	timer *time.Timer
 
 	namespaces, written, pods, confirmed, gone int
-	// sets and brokers are the last ones, up to maxSpans.
+	// sets and brokers are the last maxSpans sets and brokers.
 	sets    []set
 	brokers []Broker
 }
@@ -28,14 +28,14 @@ type progress struct {
 type part struct {
 	of        *progress
 	namespace string
-	// decided is whether the namespace has a set that the change is in, or makes no difference
-	// to. waiting are the pods whose brokers have not confirmed that set.
+	// decided reports whether the namespace has a set with the change, or a set that the change
+	// does not affect. waiting are the pods whose brokers have not confirmed that set.
 	decided bool
 	waiting map[string]struct{}
 	set     set
 }
 
-// set is what happened to the set of a namespace. Times are zero for what did not happen.
+// set has the times of the steps of a namespace's set. A time is zero if the step did not happen.
 type set struct {
 	namespace                string
 	began, compiled, written time.Time
@@ -49,13 +49,13 @@ type set struct {
 type Broker struct {
 	Pod types.NamespacedName
 	UID types.UID
-	// Written is when the set was written, zero if this process has not written it. Tries are the
-	// annotations of the pod since.
+	// Written is the time at which the set was written, or zero if this process has not written
+	// it. Tries is the number of annotations of the pod since then.
 	Written time.Time
 	Tries   int
-	// Annotated is when its pod was annotated last.
+	// Annotated is the time of the last annotation of its pod.
 	Annotated time.Time
-	// Confirmed is when it first confirmed the set, zero if it has not confirmed it.
+	// Confirmed is the time at which it first confirmed the set, or zero.
 	Confirmed time.Time
 }
 
@@ -120,21 +120,21 @@ func (t *Tracer) Begin(namespace string) *Pass {
 	return &Pass{tracer: t, namespace: namespace, parts: parts, set: set{namespace: namespace, began: time.Now()}}
 }
 
-// Compiled notes that the set is compiled and signed.
+// Compiled records that the set is compiled and signed.
 func (p *Pass) Compiled() {
 	if p != nil {
 		p.set.compiled = time.Now()
 	}
 }
 
-// Written notes that the set is in the namespace's ConfigMap.
+// Written records that the set is in the namespace's ConfigMap.
 func (p *Pass) Written(digest string, revision int64) {
 	if p != nil {
 		p.set.written, p.set.digest, p.set.revision = time.Now(), digest, revision
 	}
 }
 
-// Since returns when the pass began.
+// Since returns the time at which the pass began.
 func (p *Pass) Since() time.Time { return p.set.began }
 
 // Done ends a reconciliation that has not failed. brokers are the brokers of the namespace that have
@@ -170,7 +170,7 @@ func (p *Pass) Done(brokers []Broker) {
 	}
 }
 
-// Annotated notes that a pod was annotated.
+// Annotated records that a pod was annotated.
 func (t *Tracer) Annotated(pod types.NamespacedName, at time.Time) {
 	t.each(pod, func(one *part) {
 		one.set.annotated++
@@ -178,12 +178,12 @@ func (t *Tracer) Annotated(pod types.NamespacedName, at time.Time) {
 	})
 }
 
-// Confirmed notes that a broker confirmed the set of its namespace.
+// Confirmed records that a broker confirmed the set of its namespace.
 func (t *Tracer) Confirmed(b Broker) {
 	t.each(b.Pod, func(one *part) { t.confirmed(one, b) })
 }
 
-// Left notes that a pod is gone.
+// Left records that a pod is gone.
 func (t *Tracer) Left(pod types.NamespacedName) {
 	t.each(pod, func(one *part) {
 		delete(one.waiting, pod.Name)
@@ -191,7 +191,7 @@ func (t *Tracer) Left(pod types.NamespacedName) {
 	})
 }
 
-// Forget notes that a namespace is gone, or gets no profiles.
+// Forget records that a namespace is gone, or gets no profiles.
 func (t *Tracer) Forget(namespace string) {
 	if t == nil {
 		return
@@ -204,7 +204,8 @@ func (t *Tracer) Forget(namespace string) {
 	}
 }
 
-// each calls note with each change that waits for a pod, and ends those that wait for no more.
+// each calls note with each change that waits for a pod, and ends changes that wait for no other
+// pod.
 func (t *Tracer) each(pod types.NamespacedName, note func(*part)) {
 	if t == nil {
 		return
@@ -222,7 +223,7 @@ func (t *Tracer) each(pod types.NamespacedName, note func(*part)) {
 	}
 }
 
-// confirmed notes a broker of a part. The caller holds t.mu.
+// confirmed records a broker of a part. The caller holds t.mu.
 func (t *Tracer) confirmed(one *part, b Broker) {
 	delete(one.waiting, b.Pod.Name)
 	if b.Written.IsZero() {

@@ -17,10 +17,10 @@ const (
 	// maxChanges is how many changes are followed at a time. Of a further one there is only the
 	// span of its admission.
 	maxChanges = 64
-	// maxSpans is of how many namespaces, and of how many pods, a change has spans: of those that
-	// were the last.
+	// maxSpans is the maximum number of namespaces, and of pods, with spans in a change. The last
+	// ones have spans.
 	maxSpans = 20
-	// limit is for how long a change is followed. A kubelet that is not annotated brings a set
+	// limit is how long a change is followed. Even without an annotation, a kubelet brings a set
 	// within two minutes.
 	limit = 5 * time.Minute
 )
@@ -31,13 +31,14 @@ type Tracer struct {
 	spans *tracing.Tracer
 
 	mu sync.Mutex
-	// changes are those that are followed.
+	// changes are the changes that are followed.
 	changes map[*progress]struct{}
 	// parts are the changes of each namespace that are followed.
 	parts map[string][]*part
 }
 
-// New returns a tracer whose spans go to another one, nil if there is none.
+// New returns a Tracer that exports its spans by a tracer of package tracing. It returns nil if
+// that is nil.
 func New(spans *tracing.Tracer) *Tracer {
 	if spans == nil {
 		return nil
@@ -45,18 +46,19 @@ func New(spans *tracing.Tracer) *Tracer {
 	return &Tracer{spans: spans, changes: map[*progress]struct{}{}, parts: map[string][]*part{}}
 }
 
-// Admission is what the webhook has decided about a change.
+// Admission is the webhook's decision about a change.
 type Admission struct {
 	// Request is the UID of the request.
 	Request types.UID
 	// Result and Reason are of closed sets. Reason is empty for a change that was accepted.
 	Result, Reason string
-	// Accepted is whether the change was accepted. Failed is whether the webhook has failed.
+	// Accepted reports whether the change was accepted. Failed reports whether the webhook has
+	// failed.
 	Accepted, Failed bool
 	Began, Ended     time.Time
 }
 
-// Admitted makes the first span of a change. One that is not accepted has a trace of its own.
+// Admitted makes the first span of a change. A change that is not accepted has its own trace.
 func (t *Tracer) Admitted(c Change, a Admission) {
 	if t == nil {
 		return
@@ -79,7 +81,7 @@ func (t *Tracer) Admitted(c Change, a Admission) {
 	})
 }
 
-// Close makes the spans of all changes that are followed, as far as they came.
+// Close makes the spans of all changes that are followed, up to their current step.
 func (t *Tracer) Close() {
 	if t == nil {
 		return

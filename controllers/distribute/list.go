@@ -12,10 +12,10 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// NewInformer returns an informer for the manager's cache. It never holds all pods of a
-// cluster in memory before they are stripped, not even at its start. From Kubernetes 1.34 on the API
-// server streams them; an older one, which is asked for a list, gives it in parts,
-// and of each part only what StripPod keeps is kept.
+// NewInformer returns an informer for the manager's cache. It never holds all pods of a cluster
+// in memory before they are stripped, not even at its start. From Kubernetes 1.34 on the API
+// server streams them; an older API server returns a list in parts, and of each part only the
+// fields that StripPod keeps are stored.
 func NewInformer(from cache.ListerWatcher, object runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
 	if _, pods := object.(*corev1.Pod); pods {
 		from = inParts(cache.ToListerWatcherWithContext(from))
@@ -23,9 +23,8 @@ func NewInformer(from cache.ListerWatcher, object runtime.Object, resync time.Du
 	return cache.NewSharedIndexInformer(from, object, resync, indexers)
 }
 
-// inParts lists pods in parts, each of which it strips. Informers ask for the
-// version "0", any that the API server has in memory, which it gives as a whole
-// whatever the limit.
+// inParts lists pods in parts, each of which it strips. Informers ask for the version "0", which
+// is any version in the API server's memory. The API server ignores the limit for it.
 func inParts(from cache.ListerWatcherWithContext) *cache.ListWatch {
 	return &cache.ListWatch{
 		WatchFuncWithContext: from.WatchWithContext,

@@ -74,8 +74,8 @@ var _ prometheus.Collector = &Distributor{}
 // Describe implements prometheus.Collector.
 func (d *Distributor) Describe(descriptions chan<- *prometheus.Desc) { descriptions <- podsDescription }
 
-// Collect implements prometheus.Collector. It counts at the scrape, so that nothing is
-// left of a namespace that is gone.
+// Collect implements prometheus.Collector. It counts at each scrape, so a deleted namespace
+// leaves no series.
 func (d *Distributor) Collect(metrics chan<- prometheus.Metric) {
 	now := time.Now()
 	d.mu.Lock()

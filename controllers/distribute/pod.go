@@ -16,26 +16,26 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
-// pod is what counts of a pod with a broker.
+// pod has the relevant fields of a pod with a broker.
 type pod struct {
 	name types.NamespacedName
 	uid  types.UID
-	// address is the broker's status port; the zero value where the broker
-	// must not be asked.
+	// address is the address of the broker's status port. It is zero if the broker must not be
+	// asked.
 	address netip.AddrPort
-	// running is when the broker's container began to run, zero while it does
-	// not.
+	// running is the time at which the broker's container began to run, or zero while it does not
+	// run.
 	running time.Time
 	// started is true once the kubelet calls the broker started: it has read
 	// its first set.
 	started bool
 	// instance changes with each restart of the broker's container.
 	instance string
-	// sealed is whether the broker takes signed sets only, and reports their revision.
+	// sealed reports whether the broker takes only signed sets, and reports their revision.
 	sealed bool
-	// rolls is whether the broker knows its pod, so that it takes part in rollouts.
+	// rolls reports whether the broker knows its pod, so that it takes part in rollouts.
 	rolls bool
-	// annotation is the value that was written last, as far as the cache knows.
+	// annotation is the last written value in the cache.
 	annotation string
 }
 

@@ -64,9 +64,9 @@ func (d *Distributor) question(ctx context.Context, namespace string, b *broker,
 	}
 }
 
-// record records an answer, or that there was none. It ignores one that came because
-// the operator stops, and one of an instance of the container that is there no more. It
-// reports whether the broker serves a higher revision than it should.
+// record records an answer or a failure. It ignores a failure while the operator stops, and an
+// answer of an earlier instance of the container. It reports whether the broker serves a higher
+// revision than it should.
 func (d *Distributor) record(ctx context.Context, b *broker, at netip.AddrPort, instance string, answer confirm.Answer, failure error) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -85,8 +85,8 @@ func (d *Distributor) record(ctx context.Context, b *broker, at netip.AddrPort, 
 	return b.ahead()
 }
 
-// report reports that a broker counts as something else than before, by its answer or
-// because time has passed.
+// report reports that the class of a broker has changed, by its answer or because time has
+// passed.
 func (d *Distributor) report(b *broker, namespace string) {
 	d.mu.Lock()
 	now := b.class(time.Now())

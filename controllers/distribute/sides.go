@@ -9,15 +9,15 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
 )
 
-// Sides is what the brokers of a namespace say about the rollout of a profile.
+// Sides has the reports of a namespace's brokers about the rollout of a profile.
 type Sides struct {
 	// New and Old are the brokers that serve the new profile, and the old one.
 	New, Old Side
 	// Expected is how many brokers the rollout has reached that can be asked. Unasked of them
 	// have not been asked since they or this process began.
 	Expected, Unasked int
-	// Refusing are the pods, as namespace/name, whose brokers refuse the set, or that the
-	// rollout has reached and that refuse the new profile.
+	// Refusing are the pods, as namespace/name, whose brokers refuse the set. It also has the
+	// pods that the rollout has reached and whose brokers refuse the new profile.
 	Refusing []string
 }
 
@@ -29,7 +29,7 @@ type Side struct {
 	Calls, Failed int64
 }
 
-// Add adds what the brokers of another namespace say.
+// Add adds the reports of another namespace's brokers.
 func (s *Sides) Add(other Sides) {
 	s.New.add(other.New)
 	s.Old.add(other.Old)
@@ -44,11 +44,11 @@ func (s *Side) add(other Side) {
 	s.Failed += other.Failed
 }
 
-// maxCountedCalls bounds what one broker adds to the calls of a side, so that sums cannot
-// overflow whatever a program that answers like a broker says.
+// maxCountedCalls bounds the calls that one broker adds to a side, so sums cannot overflow even
+// if a program that is not a broker answers.
 const maxCountedCalls = 1 << 40
 
-// Sides returns what the brokers of a namespace say about the rollout of a profile that has
+// Sides returns the reports of a namespace's brokers about the rollout of a profile that has
 // reached the places below a number. digest identifies the new profile.
 func (d *Distributor) Sides(namespace, name, digest string, below int64) (all Sides) {
 	d.mu.Lock()
@@ -85,10 +85,10 @@ func (d *Distributor) Sides(namespace, name, digest string, below int64) (all Si
 	return all
 }
 
-// side returns what the broker says about the rollout of a profile, and false if it says
-// nothing that counts: it was not asked, or serves another set than the target. The answer of
-// a broker has room for some rollouts. If it is full, the broker counts by its place, as one
-// without calls.
+// side returns the broker's report about the rollout of a profile. It returns false if the broker
+// was not asked, or serves another set than the target. The answer of a broker has room for a
+// limited number of rollouts. If it is full, the place of the broker decides, and its calls count
+// as none.
 func (b *broker) side(name, digest string, reached bool) (confirm.Rollout, bool) {
 	if !b.known || b.stale || !b.serves() {
 		return confirm.Rollout{}, false

@@ -8,7 +8,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/directory"
 )
 
-// class is what a broker counts as.
+// class is the state in which a broker is counted.
 type class int
 
 const (
@@ -74,8 +74,8 @@ type Summary struct {
 	// Updated is how many brokers serve the set. Partial is how many of these leave
 	// out profiles of the set.
 	Updated, Partial int
-	// WithdrawnSince is about one profile. It is when the first of Partial took the
-	// profile out of service; zero if none did. See [Distributor.Withdrawn].
+	// WithdrawnSince is about one profile. It is the time at which the first of Partial took the
+	// profile out of service, or zero. See [Distributor.Withdrawn].
 	WithdrawnSince time.Time
 	// Updating is how many brokers serve another set while the operator still tries
 	// to bring them the new one.
@@ -91,8 +91,8 @@ type Summary struct {
 	// Old is how many of Partial, Refusing and Waiting are other brokers than new pods
 	// would get.
 	Old int
-	// Took is the time from writing the set to the last confirmation, 0 if
-	// this process didn't write it or no broker has confirmed it.
+	// Took is the time from writing the set to the last confirmation. It is 0 if this process did
+	// not write the set, or if no broker has confirmed it.
 	Took time.Duration
 }
 

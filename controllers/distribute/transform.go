@@ -13,11 +13,11 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
-// annotationPrefix begins all annotations of this project.
+// annotationPrefix is the prefix of all annotations of this project.
 const annotationPrefix = "cryptobroker.io/"
 
-// StripPod is the transform of the pod cache. It keeps the fields of a pod that the
-// reconcilers read, see strip. It returns an object that is no pod as it is.
+// StripPod is the transform of the pod cache. It keeps the fields of a pod that the reconcilers
+// read, see strip. It returns other objects unchanged.
 func StripPod(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {

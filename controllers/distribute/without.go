@@ -9,9 +9,9 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
-// stripWithout keeps of a pod without a broker the fields that decide whether it should
-// have one, and its controller. Most pods of a cluster are such, so it keeps little. Of a key
-// gateway it also keeps where it is asked.
+// stripWithout strips a pod without a broker to its controller and the fields that decide whether
+// it should have a broker. Most pods of a cluster are such pods, so it keeps little. For a key
+// gateway it also keeps the address and the ports.
 func stripWithout(pod, stripped *corev1.Pod) {
 	for _, key := range []string{contract.InjectAnnotation, corev1.MirrorPodAnnotationKey} {
 		if value, is := pod.Annotations[key]; is {
@@ -35,7 +35,8 @@ func stripWithout(pod, stripped *corev1.Pod) {
 	}
 }
 
-// stripKeyGateway keeps of a key gateway or a key access service its label, its address and its ports.
+// stripKeyGateway keeps the label, the address and the ports of a key gateway or a key access
+// service.
 func stripKeyGateway(pod, stripped *corev1.Pod) {
 	stripped.Labels = map[string]string{contract.ComponentLabel: pod.Labels[contract.ComponentLabel]}
 	stripped.Status.PodIP = pod.Status.PodIP

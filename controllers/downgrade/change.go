@@ -17,8 +17,8 @@ import (
 // maxSentences is how many weakenings of one change a message lists.
 const maxSentences = 10
 
-// Verb is what an author must be allowed to do with an object, besides writing
-// it, to make its profile weaker.
+// Verb is the verb that an author needs on an object, in addition to the right to write it, to
+// make its profile weaker.
 const Verb = "weaken"
 
 // Kinds of objects that profiles come from.
@@ -37,35 +37,36 @@ type Source struct {
 	Name string
 }
 
-// String returns what people call the object: `CryptoProfile "orders"`.
+// String returns the object for messages: `CryptoProfile "orders"`.
 func (s Source) String() string { return fmt.Sprintf("%s %q", s.Kind, s.Name) }
 
 // Resource returns the object's resource, such as "cryptoprofiles".
 func (s Source) Resource() string { return strings.ToLower(s.Kind) + "s" }
 
-// Change is a change of what is served under a name, in one namespace or alike in
-// several, that makes it weaker.
+// Change is a change that makes the profile of a name weaker, in one namespace or equally in
+// several.
 type Change struct {
 	// Source is the object that the new profile comes from.
 	Source Source
 	// Profile is the name that applications use.
 	Profile string
-	// Weakenings are what is weaker, never empty.
+	// Weakenings are the weaker fields. There is at least one.
 	Weakenings []Weakening
-	// Digest identifies exactly this change: the object, the profile before and
-	// after, and how often the name was allowed to become weaker before. So it
-	// fits no other change, and this one not a second time.
+	// Digest identifies exactly this change: the object, the profile before and after, and how
+	// often the name was allowed to become weaker before. So it fits no other change, and fits
+	// this change only once.
 	Digest string
-	// Served is true if the old profile is in service, and stays in service while
-	// the change is withheld. Otherwise the old profile was removed before, and
-	// nothing is served under the name.
+	// Served reports whether the old profile is in service. Then it stays in service while the
+	// change is withheld. Otherwise the old profile was removed before, and nothing is served
+	// under the name.
 	Served bool
-	// Unknown is true if the old profile is not remembered, and may have been stronger.
+	// Unknown reports whether the old profile is not remembered, so that it may have been
+	// stronger.
 	Unknown bool
 }
 
-// newChange describes a change that is weaker. old is nil for a profile that is
-// not known any more.
+// newChange describes a change to a weaker profile. old is nil for a profile that is not known
+// any more.
 func newChange(source Source, old *profile.Profile, new profile.Profile, weakened int, weakenings []Weakening, served bool) Change {
 	subject := struct {
 		Kind, Namespace, Name, Profile string
@@ -83,7 +84,7 @@ func newChange(source Source, old *profile.Profile, new profile.Profile, weakene
 	return Change{source, new.Name, weakenings, "sha256:" + hex.EncodeToString(sum[:]), served, old == nil}
 }
 
-// Sentences says what gets weaker, a sentence each, and of many the first.
+// Sentences returns a sentence for each weakening. If there are many, it returns the first ones.
 func (c Change) Sentences() []string {
 	var sentences []string
 	for i, w := range c.Weakenings {
@@ -95,7 +96,7 @@ func (c Change) Sentences() []string {
 	return sentences
 }
 
-// Withheld says that the change is withheld, why, and what to do.
+// Withheld returns the message that the change is withheld, with the reason and advice.
 func (c Change) Withheld() string {
 	what := fmt.Sprintf("The profile %q is weaker than the one that was served, which is still served.", c.Profile)
 	switch {
@@ -107,16 +108,16 @@ func (c Change) Withheld() string {
 	return fmt.Sprintf("%s %s To allow exactly this change, somebody with the verb %q on it runs: %s", what, strings.Join(c.Sentences(), " "), Verb, Command(c))
 }
 
-// Allows reports whether the value of the annotation cryptobroker.io/allow-weaker
-// has the digest of this change. It is one digest, or several with commas, for a
-// ClusterCryptoProfile takes the place of other profiles in other namespaces.
+// Allows reports whether the value of the annotation cryptobroker.io/allow-weaker has the digest
+// of this change. The value is one digest, or several with commas, because a ClusterCryptoProfile
+// may replace different profiles in different namespaces.
 func (c Change) Allows(annotation string) bool {
 	return slices.ContainsFunc(strings.Split(annotation, ","), func(digest string) bool {
 		return strings.TrimSpace(digest) == c.Digest
 	})
 }
 
-// Command returns what a person runs to allow these changes, all of the same object.
+// Command returns the command that allows these changes, all of the same object.
 func Command(changes ...Change) string {
 	source := changes[0].Source
 	where := ""
@@ -130,8 +131,8 @@ func Command(changes ...Change) string {
 // next are named.
 const MaxDigests = 100
 
-// Annotation returns the annotation that allows these changes, as key=value; of many it
-// allows the first.
+// Annotation returns the annotation that allows these changes, as key=value. If there are many,
+// it allows the first ones.
 func Annotation(changes ...Change) string {
 	var digests []string
 	for _, c := range changes {

@@ -13,14 +13,14 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
-// Weakening is one thing that a new profile allows and the old one did not.
+// Weakening is something that a new profile allows and the old profile did not allow.
 type Weakening struct {
 	// Field is its path in the profile, spelt as in a profile file, such as
 	// "API.HashData.HashAlg". It is empty if the profile as a whole is meant.
 	Field string
-	// Old and New are the values as people read them.
+	// Old and New are the values as text.
 	Old, New string
-	// Sentence says what got weaker, without the field and without a full stop.
+	// Sentence says what becomes weaker, without the field and without a full stop.
 	Sentence string
 }
 
@@ -28,10 +28,10 @@ type Weakening struct {
 // "spec.api.hashData.hashAlg: …".
 func (w Weakening) String() string { return render.FieldPath(w.Field) + ": " + w.Sentence }
 
-// compare returns what makes the new profile weaker than the old one: at most one
-// sentence for each field, in the order of the fields, and nothing if the new
-// profile is as strong. Both have the same name. compileAfter compiles the new
-// profile. A caller compares it with several old ones, and compiles it once.
+// compare returns why the new profile is weaker than the old one: at most one Weakening for each
+// field, in the order of the fields. It returns none if the new profile is as strong. Both have
+// the same name. compileAfter compiles the new profile. A caller compares it with several old
+// ones, and compiles it once.
 //
 // The new profile is not weaker if it offers less, restricts more, is deprecated or
 // is not deprecated any more, has another format of signatures, or has another
@@ -60,8 +60,8 @@ func compare(before, after profile.Profile, compileAfter func() (*profile.Compil
 	return c.found
 }
 
-// incomparable returns what makes a profile weaker that can't be compared: any
-// difference.
+// incomparable returns the weakenings of a profile that cannot be compared. Any difference counts
+// as weaker.
 func incomparable(before, after profile.Profile, why string) []Weakening {
 	if bytes.Equal(Canonical(before), Canonical(after)) {
 		return nil
@@ -88,14 +88,14 @@ func compiled(p profile.Profile) (*profile.Compiled, error) {
 	return c, nil
 }
 
-// comparison collects what is weaker.
+// comparison collects weakenings.
 type comparison struct{ found []Weakening }
 
 func (c *comparison) add(field, before, after, sentence string, args ...any) {
 	c.found = append(c.found, Weakening{Field: field, Old: before, New: after, Sentence: fmt.Sprintf(sentence, args...)})
 }
 
-// says reports whether something inside this field is weaker.
+// says reports whether there is a weakening inside this field.
 func (c *comparison) says(field string) bool {
 	return slices.ContainsFunc(c.found, func(w Weakening) bool {
 		return w.Field == field || strings.HasPrefix(w.Field, field+".")
@@ -145,8 +145,8 @@ func (c *comparison) sections(before, after side) {
 	}
 }
 
-// verdicts compares what can be said of each operation as a whole. A strength
-// that a field explains is not repeated.
+// verdicts compares the strength and the FIPS verdict of each operation. It does not repeat a
+// lower strength that the weakening of a field explains.
 func (c *comparison) verdicts(before, after []profile.Assessment) {
 	type loss struct{ section, reason string }
 	unapproved := map[loss][]string{}

@@ -20,8 +20,7 @@ func (c *comparison) certificate(old, new side) {
 	c.keyIDs("API.SignCertificate.KeyIds", old.SignCertificate.KeyIDs, new.SignCertificate.KeyIDs)
 }
 
-// issuance compares how certificates are signed, for which keys and with which
-// extensions.
+// issuance compares the signatures of certificates, their keys and their extensions.
 func (c *comparison) issuance(before, after *profile.SignCertificate) {
 	const at = "API.SignCertificate."
 	old, _ := components(before.SignAlg, before.HashAlg)
@@ -40,7 +39,7 @@ func (c *comparison) issuance(before, after *profile.SignCertificate) {
 	}
 }
 
-// listed returns limits that allow what they list and nothing else.
+// listed returns limits that allow only the listed keys.
 func listed(sizes map[string]profile.KeySize) profile.KeyLimits {
 	if sizes == nil {
 		return profile.KeyLimits{}
@@ -48,7 +47,7 @@ func listed(sizes map[string]profile.KeySize) profile.KeyLimits {
 	return sizes
 }
 
-// isSHA1 reports whether a SKIHashAlg is SHA-1, which an absent one is, too.
+// isSHA1 reports whether a SKIHashAlg is SHA-1. An absent one is SHA-1, too.
 func isSHA1(name string) bool { return name == "" || strings.EqualFold(name, "sha-1") }
 
 // validity compares the window in which a certificate may be valid.
@@ -61,7 +60,7 @@ func (c *comparison) validity(at string, before, after profile.Validity) {
 	}
 }
 
-// duration reads one of a valid profile.
+// duration parses a duration of a valid profile.
 func duration(text string) time.Duration {
 	d, err := time.ParseDuration(text)
 	if err != nil {
@@ -92,7 +91,7 @@ func (c *comparison) usages(field string, before, after []string) {
 	}
 }
 
-// sameUsage knows the two names of one bit (RFC 5280, section 4.2.1.3).
+// sameUsage reports whether two names stand for the same bit (RFC 5280, section 4.2.1.3).
 func sameUsage(a, b string) bool {
 	newer := func(name string) string {
 		if name == "nonRepudiation" {

@@ -18,8 +18,8 @@ func (c *comparison) dataKeys(old, changed side) {
 	const at = "API.DataKeys."
 	c.wrapAlgorithms(at+"WrapAlgs", before, after)
 	c.shorter(at+"KeySize", "the data key", before.KeySize, after.KeySize)
-	// The values from the strictest on. A data key without a context can be put in the place
-	// of another one.
+	// The values, the strictest first. Without a context, a wrapped data key can be replaced by
+	// another one.
 	values := []string{"required", "optional", "none"}
 	was, is := keyContext(before), keyContext(after)
 	if slices.Index(values, is) > slices.Index(values, was) {
@@ -28,8 +28,8 @@ func (c *comparison) dataKeys(old, changed side) {
 	c.keyIDs(at+"KeyIds", before.KeyIDs, after.KeyIDs)
 }
 
-// wrapAlgorithms finds algorithms that may wrap now and could not before. One is not weaker if
-// it is as strong as an algorithm that is gone and needs the same kind of keys.
+// wrapAlgorithms finds algorithms that may wrap now and could not wrap before. A new algorithm is
+// not weaker if it is as strong as a removed algorithm with the same kind of keys.
 func (c *comparison) wrapAlgorithms(field string, before, after *profile.DataKeys) {
 	gone := slices.DeleteFunc(wrappings(before), func(w algorithm.Wrapping) bool { return slices.Contains(wrappings(after), w) })
 	var added []string
@@ -48,7 +48,7 @@ func (c *comparison) wrapAlgorithms(field string, before, after *profile.DataKey
 	}
 }
 
-// replaces reports whether an algorithm in the place of an old one is not weaker.
+// replaces reports whether an algorithm is not weaker than the old algorithm that it replaces.
 func replaces(with, old algorithm.Wrapping) bool {
 	bits, _ := with.Strength(with.KeySizes()[0])
 	oldBits, _ := old.Strength(old.KeySizes()[0])

@@ -30,10 +30,9 @@ type classical struct {
 // keys returns the keys that the algorithm takes, as KeyConstraints name them.
 func (a classical) keys() string { return a.sign.Key().Name }
 
-// signing compares algorithm, digest and keys of signatures that are made. Only
-// keys that the algorithm takes count. Another kind of keys may take the place of
-// the old one if its weakest is as strong; the digest is then judged with the
-// operation as a whole.
+// signing compares algorithm, digest and keys of signatures that are made. Only keys that the
+// algorithm takes count. Another kind of keys may replace the old kind if its weakest key is as
+// strong. Then verdicts compares the digest with the whole operation.
 func (c *comparison) signing(at, constraints string, before, after classical, keys limits) {
 	old, had := keys.before.Range(before.keys())
 	new, has := keys.after.Range(after.keys())
@@ -64,8 +63,8 @@ func (c *comparison) verifying(field string, before, after classical, keys limit
 	}
 }
 
-// keyRange compares the sizes of keys of one algorithm. A range that moves up as
-// a whole is not broader.
+// keyRange compares the sizes of keys of one algorithm. A range with a higher minimum is not
+// weaker.
 func (c *comparison) keyRange(field, algorithm string, before profile.KeySize, had bool, after profile.KeySize) {
 	at := field + "." + algorithm
 	switch {
@@ -84,9 +83,8 @@ func (c *comparison) keyRange(field, algorithm string, before profile.KeySize, h
 
 func sizes(s profile.KeySize) string { return fmt.Sprintf("%d to %d bits", s.MinKeySize, s.MaxKeySize) }
 
-// keyList compares lists of key algorithms all of which may be used. One may take
-// the place of another that is gone if its weakest keys are as strong; else it is
-// one more.
+// keyList compares lists of key algorithms, all of which may be used. A new algorithm may replace
+// a removed one if its weakest keys are as strong. Otherwise it is a weakening.
 func (c *comparison) keyList(field string, before, after map[string]profile.KeySize) {
 	weakest := func(list map[string]profile.KeySize, algorithm string) int {
 		return profile.KeyStrength(algorithm, list[algorithm].MinKeySize).Bits
@@ -168,7 +166,7 @@ func ids(keys []profile.KeyID) string {
 // shown is how many values of a list a sentence names.
 const shown = 5
 
-// short joins values, the first few of many.
+// short joins values. If there are many, it joins the first ones.
 func short(values []string) string {
 	if more := len(values) - shown; more > 0 {
 		return strings.Join(values[:shown], ", ") + fmt.Sprintf(" and %d more", more)

@@ -11,9 +11,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
-// names compares the rules for alternative names. policy is the old rule,
-// compiled. A new pattern that is not found to be covered by a single old one
-// counts as broader.
+// names compares the rules for alternative names. policy is the old rule, compiled. A new pattern
+// counts as broader unless a single old pattern covers it.
 func (c *comparison) names(before, after *profile.SubjectAltNames, policy *profile.NamePolicy) {
 	const at = "API.SignCertificate.SubjectAltNames."
 	if before != nil && before.Required && (after == nil || !after.Required) {
@@ -34,8 +33,8 @@ func (c *comparison) names(before, after *profile.SubjectAltNames, policy *profi
 	kind := func(field string, before, after []string, covered func(string) bool) {
 		c.patterns(at+field, "alternative names", before, after, covered)
 	}
-	// A "*" at the beginning of a name is taken for a label of that spelling,
-	// which only a pattern with the same "*" allows.
+	// A "*" at the beginning of a name counts as a label "*", which only a pattern with the same
+	// "*" allows.
 	kind("DNS", before.DNS, after.DNS, policy.AllowsDNS)
 	kind("IP", before.IP, after.IP, func(pattern string) bool {
 		return slices.ContainsFunc(before.IP, func(network string) bool { return contains(prefix(network), prefix(pattern)) })

@@ -24,8 +24,8 @@ func (c *comparison) settings(before, after *profile.Settings) {
 	}
 }
 
-// keyManager takes any other key manager for weaker: whoever names it has the
-// keys, and an id means another key there.
+// keyManager counts any other key manager as weaker, because the same id stands for another key
+// there, and its owner may have the keys.
 func (c *comparison) keyManager(before, after *profile.KMS) {
 	var none profile.KMS
 	if before == nil {
@@ -51,8 +51,8 @@ func (c *comparison) keyManager(before, after *profile.KMS) {
 	}
 }
 
-// sameValues compares free-form values as they are written. Most profiles have none, and
-// writing them would take a sixth of a comparison.
+// sameValues compares free-form values by their encoding. It first handles profiles without such
+// values, because most have none and the encoding would take a sixth of a comparison.
 func sameValues(before, after any) bool {
 	if before == nil && after == nil {
 		return true
@@ -63,8 +63,8 @@ func sameValues(before, after any) bool {
 	return bytes.Equal(written(before), written(after))
 }
 
-// callers compares list by list: a caller must be in each, and a list that is
-// absent does not restrict.
+// callers compares each list, because a caller must be in each of them. An absent list does not
+// restrict.
 func (c *comparison) callers(before, after *profile.Callers) {
 	if before == nil {
 		return

@@ -21,7 +21,7 @@ func (c *comparison) session(old, changed side) {
 	listed := func(protocol string) bool {
 		return slices.ContainsFunc(before.Protocols, func(was string) bool { return strings.EqualFold(was, protocol) })
 	}
-	// A version in which the broker is authenticated is no weaker than any other one.
+	// A version that authenticates the broker is not weaker than any other version.
 	added := slices.DeleteFunc(slices.Clone(after.Protocols), func(protocol string) bool { return listed(protocol) || isNative(protocol) })
 	if len(added) > 0 {
 		c.add(at+"Protocols", strings.Join(before.Protocols, ", "), strings.Join(after.Protocols, ", "), "clients may speak %s, which the profile refused", strings.Join(added, ", "))
@@ -48,8 +48,8 @@ func (c *comparison) session(old, changed side) {
 	}
 }
 
-// sessionSignature compares how the native versions sign. The first native version comes with a
-// signature, and the last one goes with it.
+// sessionSignature compares the signatures of the native versions. A profile has a signature if
+// and only if it has a native version.
 func (c *comparison) sessionSignature(before, after *profile.Session) {
 	if before.SignAlg == "" || after.SignAlg == "" {
 		return

@@ -25,7 +25,7 @@ func (c *comparison) signature(previous, changed side) {
 	if oldQuantum != 0 && newQuantum != 0 && weaker(newQuantum, oldQuantum) {
 		c.add(at+"SignAlg", before.SignAlg, after.SignAlg, "%q is weaker than %q", newQuantum.String(), oldQuantum.String())
 	}
-	// keyIDs compares which keys are used.
+	// keyIDs compares the keys that may be used.
 	unlimited := profile.DefaultKeyLimits(len(after.KeyIDs) == 0)
 	old, new := before.KeyConstraints, after.KeyConstraints
 	signs := limits{before: either(old.Issuer, old.Subject, unlimited), after: either(new.Issuer, new.Subject, unlimited)}
@@ -39,8 +39,7 @@ func (c *comparison) signature(previous, changed side) {
 	c.keyIDs(at+"KeyIds", before.KeyIDs, after.KeyIDs)
 }
 
-// components takes the classical and the post-quantum algorithm out of a SignAlg; 0
-// where there is none.
+// components returns the classical and the post-quantum algorithm of a SignAlg, or 0.
 func components(signAlg, hash string) (signs classical, postQuantum algorithm.Signature) {
 	for _, s := range algorithm.FindSignatures(signAlg) {
 		if s.Kind() == algorithm.PostQuantum {
@@ -52,7 +51,8 @@ func components(signAlg, hash string) (signs classical, postQuantum algorithm.Si
 	return signs, postQuantum
 }
 
-// weaker compares two post-quantum algorithms, whose names say the size of keys.
+// weaker reports whether a post-quantum algorithm is weaker than another one. The names of both
+// have the size of keys.
 func weaker(a, b algorithm.Signature) bool {
 	bits, _ := a.Key().Strength(algorithm.FixedSize)
 	others, _ := b.Key().Strength(algorithm.FixedSize)
@@ -66,8 +66,8 @@ func signingMode(s *profile.SignData) string {
 	return strings.ToLower(s.SigningMode)
 }
 
-// either returns the limits of one side; a profile that limits only the other side
-// means both.
+// either returns the limits of one side. If a profile limits only the other side, those limits
+// count for both.
 func either(own, other map[string]profile.KeySize, unlimited profile.KeyLimits) profile.KeyLimits {
 	switch {
 	case len(own) > 0:

@@ -12,12 +12,12 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
-// Excerpt is what a ConfigMap says of some profile names. Equal excerpts have equal
-// States. So a namespace costs the search for the names, and what many namespaces have
-// in common is read once.
+// Excerpt is the part of a ConfigMap about some profile names. Equal excerpts have equal States.
+// So each namespace costs only the search for the names, and an excerpt that many namespaces
+// share is read once.
 type Excerpt struct{ served, removed, history string }
 
-// Finder finds some names in what ConfigMaps say.
+// Finder finds some profile names in ConfigMaps.
 type Finder struct {
 	// begins are the beginnings of the profiles of these names in a file.
 	begins []string
@@ -34,8 +34,8 @@ func NewFinder(names ...string) Finder {
 	return f
 }
 
-// Cut finds the names in a profile file and the annotations beside it. A file that is not
-// written as the operator writes it is taken as a whole.
+// Cut finds the names in a profile file and the annotations beside it. If the file does not have
+// the form in which the operator writes it, the excerpt is the whole file.
 func (f Finder) Cut(file string, annotations map[string]string) Excerpt {
 	return Excerpt{
 		served:  f.cut(file),
@@ -51,12 +51,12 @@ func (e Excerpt) Read() (State, error) {
 	}, render.Result{})
 }
 
-// head is what profile files of both forms begin with, up to the first profile:
-// nothing, or the fields of the map form; and by how much profiles are indented.
+// head matches the beginning of a profile file up to the first profile, in both forms, and the
+// indentation of profiles.
 var head = regexp.MustCompile(`^(?:(?:FormatVersion: \d+\n)?Profiles:\n)?( *)- Name: `)
 
-// cut leaves of a profile file the profiles of these names, in their order; nothing
-// where there is none of them.
+// cut returns the profiles with these names from a profile file, in the order of the file. The
+// result is empty if the file has none of them.
 func (f Finder) cut(file string) string {
 	found := head.FindStringSubmatchIndex(file)
 	if found == nil {
@@ -73,8 +73,8 @@ func (f Finder) cut(file string) string {
 	return header + kept
 }
 
-// find returns the text of one profile in a list, empty if the list does not have it. The
-// fields of a profile are indented by more than the list.
+// find returns the text of one profile in a list. It is empty if the list does not have the
+// profile. The fields of a profile are indented more than the list.
 func find(profiles, indent, begin string) string {
 	begin = indent + begin
 	at := 0

@@ -14,19 +14,20 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
-// Candidate is a valid profile that is to be served.
+// Candidate is a valid profile that a namespace should serve.
 type Candidate struct {
 	Profile profile.Profile
 	Source  Source
 	// Allow is the value of the source's annotation cryptobroker.io/allow-weaker.
 	Allow string
 
-	// compiled is the profile once it was compiled. Copies of a candidate, which are
-	// judged in many namespaces, have it in common.
+	// compiled is the compiled profile. Copies of a candidate, which are judged in many
+	// namespaces, share it.
 	compiled *compilation
 }
 
-// compilation is what came of compiling a profile. It is made when it is needed first.
+// compilation is the result of compiling a profile. The profile is compiled when the result is
+// first needed.
 type compilation struct {
 	once    sync.Once
 	profile *profile.Compiled
@@ -41,7 +42,8 @@ func (c Candidate) compile() (*profile.Compiled, error) {
 	return c.compiled.profile, c.compiled.err
 }
 
-// Candidates returns the parts of a namespace's set, with what their objects allow.
+// Candidates returns the parts of a namespace's set, with the annotations of their objects that
+// allow changes.
 func Candidates(namespace string, parts []render.Part, namespaced []v1alpha1.CryptoProfile, cluster []v1alpha1.ClusterCryptoProfile) []Candidate {
 	allow := map[Source]string{}
 	for i := range namespaced {
@@ -64,11 +66,11 @@ func Candidates(namespace string, parts []render.Part, namespaced []v1alpha1.Cry
 // Shortfall is a profile that is weaker than the minimum.
 type Shortfall struct {
 	Source Source
-	// Strength is the strength of the profile, and what limits it.
+	// Strength is the strength of the profile, and the part that limits it.
 	Strength profile.Strength
 	// Minimum is in bits.
 	Minimum int
-	// Served is true if an older profile of the name stays in service.
+	// Served reports whether an older profile of the name stays in service.
 	Served bool
 }
 
@@ -77,33 +79,33 @@ func (s Shortfall) Sentence() string {
 	return fmt.Sprintf("The profile has a strength of %d bits by %s, and profiles of this cluster must have at least %d.", s.Strength.Bits, s.Strength.Limit, s.Minimum)
 }
 
-// Judgement is what becomes of the candidates of a namespace.
+// Judgement is the decision about the candidates of a namespace.
 type Judgement struct {
-	// Served are the profiles to serve, sorted by name: the candidates', or the
-	// older ones in the place of those that are withheld.
+	// Served are the profiles to serve, sorted by name: the profiles of the candidates, or older
+	// profiles instead of withheld ones.
 	Served []profile.Profile
-	// Withheld are the changes that are weaker and not allowed, Allowed those that
-	// are. Both are in the order of the candidates.
+	// Withheld are the changes to weaker profiles that are not allowed, and Allowed are the
+	// allowed ones. Both are in the order of the candidates.
 	Withheld, Allowed []Change
 	// Short are candidates below the minimum strength. They are not served, and no
 	// annotation changes that.
 	Short []Shortfall
-	// After is the State once Served is served.
+	// After is the State in which Served is served.
 	After State
 }
 
 // IsUnchanged reports whether exactly the candidates are served.
 func (j Judgement) IsUnchanged() bool { return len(j.Withheld)+len(j.Short) == 0 }
 
-// IsWithheld reports whether the change of a source is not served: it is weaker and not
+// IsWithheld reports whether the change of a source is not served, because it is weaker and not
 // allowed, or below the minimum.
 func (j Judgement) IsWithheld(source Source) bool {
 	return slices.ContainsFunc(j.Withheld, func(c Change) bool { return c.Source == source }) ||
 		slices.ContainsFunc(j.Short, func(s Shortfall) bool { return s.Source == source })
 }
 
-// Judge decides about the candidates, which have different names. minimum is
-// in bits, 0 for none. The work grows with the candidates and with what changes.
+// Judge decides about the candidates, which have different names. minimum is the minimum strength
+// in bits, or 0. The cost grows with the number of candidates and of changes.
 func (s State) Judge(candidates []Candidate, minimum int) Judgement {
 	var j Judgement
 	var weakened []string
@@ -161,14 +163,14 @@ func strengthOf(p profile.Profile) profile.Strength {
 	return all[len(all)-1]
 }
 
-// MeetsMinimum reports whether a profile that is served may go on being served where
-// profiles must have a strength of minimum bits, 0 for any.
+// MeetsMinimum reports whether a served profile may stay in service if profiles must have a
+// strength of minimum bits. A minimum of 0 allows any.
 func MeetsMinimum(served profile.Profile, minimum int) bool {
 	return minimum == 0 || strengthServed(served).Bits >= minimum
 }
 
 // strengthServed returns the strength of a whole profile that was served, perhaps by an older
-// version of the operator; none if it is invalid here.
+// version of the operator. It returns no strength if the profile is invalid in this version.
 func strengthServed(p profile.Profile) profile.Strength {
 	c, err := compiled(p)
 	if err != nil {

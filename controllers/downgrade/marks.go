@@ -12,9 +12,9 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
-// nameMark and contentMark stand for a removed profile: the beginnings of the SHA-256
-// of its name and of how it is written. Two names with the same mark are taken for
-// one, which withholds a profile without need, and no more than that.
+// nameMark and contentMark stand for a removed profile: the beginnings of the SHA-256 of its name
+// and of its encoding. Two names with the same mark count as one name. The only effect is that a
+// profile may be withheld without need.
 type (
 	nameMark    [8]byte
 	contentMark [24]byte
@@ -40,7 +40,7 @@ type marks struct {
 	order []nameMark
 }
 
-// readMarks reads pairs of marks, one behind the other and the oldest first.
+// readMarks reads pairs of marks, the oldest first.
 func readMarks(data []byte) (m marks, err error) {
 	if len(data)%markSize != 0 {
 		return m, fmt.Errorf("forgotten has %d bytes, expected %d for each profile", len(data), markSize)
@@ -86,7 +86,7 @@ func (m *marks) remove(profiles []profile.Profile) {
 	})
 }
 
-// oldest takes the oldest of the marks out, and returns its name.
+// oldest removes the oldest of the marks, and returns its name.
 func (m *marks) oldest() nameMark {
 	name := m.order[0]
 	m.order = m.order[1:]
@@ -101,11 +101,11 @@ const (
 	filterBits = 4
 )
 
-// filter is a Bloom filter with the names of removed profiles. It is nil if it has no name. Of
-// 10,000 other names it also matches 4 if it has 10,000 names, and 810 if it has 50,000.
+// filter is a Bloom filter with the names of removed profiles. It is nil if it has no name. With
+// 10,000 names it also matches 4 of 10,000 other names, and with 50,000 names it matches 810.
 type filter []byte
 
-// with returns a filter that has these names as well.
+// with returns a filter with these names added.
 func (f filter) with(names []nameMark) filter {
 	next := slices.Clone(f)
 	if next == nil {

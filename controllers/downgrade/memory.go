@@ -20,29 +20,28 @@ import (
 // 256 KiB for all annotations of an object.
 const maxMemory = 192 << 10
 
-// memory is what a namespace remembers of profiles that it served and does not
-// serve any more. It never changes. A nil memory remembers nothing.
+// memory has the removed profiles of a namespace, which it has served and does not serve any
+// more. It never changes. A nil memory has none.
 type memory struct {
 	removed map[string]profile.Profile
-	// forgotten are the marks of removed profiles that were too large to remember as a whole.
+	// forgotten are the marks of removed profiles that were too large to store completely.
 	forgotten marks
-	// unmarked has the names of removed profiles for which there was no room, not even for a mark.
+	// unmarked has the names of removed profiles for which there was not even room for a mark.
 	unmarked filter
 	// weakened is how often each name was allowed to become weaker.
 	weakened map[string]int
-	// forgetful is true if an operator of a version without the filter had no room for
-	// a mark. A name that is neither served nor remembered may have been served.
+	// forgetful reports whether an operator of a version without the filter had no room for a
+	// mark. Then a name that is neither served nor remembered may have been served.
 	forgetful bool
-	// lost is true once it was not known what the namespace had served, with the same
-	// consequence.
+	// lost reports whether it was once not known what the namespace had served. The consequence
+	// is the same as of forgetful.
 	lost bool
 
 	rendered sync.Once
 	texts    map[string]string
 }
 
-// withoutEnd leaves out what is announced of a profile's end, which never makes a
-// difference.
+// withoutEnd removes the deprecation of a profile, which a comparison ignores.
 func withoutEnd(p profile.Profile) profile.Profile {
 	p.Deprecation = nil
 	return p
@@ -51,7 +50,7 @@ func withoutEnd(p profile.Profile) profile.Profile {
 // history is the JSON of ProfilesHistoryAnnotation.
 type history struct {
 	Weakened map[string]int `json:"weakened,omitempty"`
-	// Forgotten are the marks of profiles, one pair behind the other.
+	// Forgotten are the pairs of marks of profiles, one after the other.
 	Forgotten []byte `json:"forgotten,omitempty"`
 	// Forgetful is true if some names are not even marked. An operator that does not
 	// know Unmarked then takes every unknown name for one of them.
@@ -60,8 +59,8 @@ type history struct {
 	Lost      bool   `json:"lost,omitempty"`
 }
 
-// readMemory reads the annotations of a ConfigMap. If it returns an error,
-// the memory has what could be read.
+// readMemory reads the annotations of a ConfigMap. If it returns an error, the memory has the
+// parts that could be read.
 func readMemory(annotations map[string]string) (*memory, error) {
 	removed, text := annotations[v1alpha1.RemovedProfilesAnnotation], annotations[v1alpha1.ProfilesHistoryAnnotation]
 	if removed == "" && text == "" {
@@ -102,8 +101,8 @@ func (m *memory) has(name string) bool {
 	return removed || forgotten
 }
 
-// doubt returns why a profile may replace another one although no profile of its name
-// is remembered; empty for no doubt.
+// doubt returns why a profile may replace another one although no profile of its name is
+// remembered. It is empty if that cannot be.
 func (m *memory) doubt(new profile.Profile) string {
 	content, forgotten := m.forgotten.contents[markOf(new.Name)]
 	switch {
@@ -119,8 +118,8 @@ func (m *memory) doubt(new profile.Profile) string {
 	return ""
 }
 
-// after returns the memory once some profiles are back in service, some are gone from it,
-// and some names were allowed to become weaker.
+// after returns the memory after some profiles have come back into service, some have gone out of
+// service, and some names were allowed to become weaker.
 func (m *memory) after(back, gone []profile.Profile, weakened []string) *memory {
 	if m == nil {
 		m = &memory{}
@@ -145,9 +144,8 @@ func (m *memory) after(back, gone []profile.Profile, weakened []string) *memory 
 	return next
 }
 
-// fit leaves the marks of the largest removed profiles where there is no room for all
-// of them, and the names of the oldest marks where there is none for those. Each size is
-// found once.
+// fit makes the memory small enough. It replaces the largest removed profiles by their marks, and
+// then the oldest marks by their names in the filter. It computes each size once.
 func (m *memory) fit() {
 	total := 0
 	for _, text := range m.write() {
@@ -189,7 +187,7 @@ func (m *memory) fit() {
 	}
 }
 
-// historySize returns the most bytes that the history takes.
+// historySize returns an upper bound of the size of the history in bytes.
 func (m *memory) historySize() int {
 	const form = 256 // names of fields, and the header of a profile file
 	size := form + base64Size(markSize*len(m.forgotten.order)) + base64Size(len(m.unmarked))

@@ -14,17 +14,17 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
-// State is what a namespace has served. The zero State is the one of a namespace
-// that never had profiles. A State never changes.
+// State has the profiles that a namespace serves and has served. The zero State belongs to a
+// namespace that never had profiles. A State never changes.
 type State struct {
 	served map[string]profile.Profile
-	// past is what is remembered beside the set, nil for nothing.
+	// past has the removed profiles, or is nil.
 	past *memory
 }
 
-// Read returns the State that a ConfigMap holds, from its profile file, empty
-// where there is none, and its annotations. A set that was rendered to the same
-// file saves reading it. Beside an error the State has what could be read.
+// Read returns the State of a ConfigMap, from its profile file, which may be empty, and its
+// annotations. If a set was rendered to the same file, the file need not be parsed. If Read
+// returns an error, the State has the parts that could be read.
 func Read(file string, annotations map[string]string, rendered render.Result) (State, error) {
 	var s State
 	var unreadable error
@@ -41,8 +41,8 @@ func Read(file string, annotations map[string]string, rendered render.Result) (S
 	return s, errors.Join(unreadable, err)
 }
 
-// profiles reads a profile file by name. What is wrong with one profile is left
-// to the comparison.
+// profiles returns the profiles of a file by name. The comparison handles problems of single
+// profiles.
 func profiles(what, file string) (map[string]profile.Profile, error) {
 	all := map[string]profile.Profile{}
 	if file == "" { // no file at all
@@ -60,7 +60,7 @@ func profiles(what, file string) (map[string]profile.Profile, error) {
 	return all, nil
 }
 
-// IsEmpty reports whether there is nothing that has to be remembered beside the set.
+// IsEmpty reports whether nothing has to be remembered in addition to the set.
 func (s State) IsEmpty() bool { return s.past.isEmpty() }
 
 // Serves reports whether exactly this profile is served under its name.
@@ -69,7 +69,7 @@ func (s State) Serves(p profile.Profile) bool {
 	return is && reflect.DeepEqual(served, p)
 }
 
-// ServedAs returns the profile that is served under a name, and whether one is.
+// ServedAs returns the profile that is served under a name, and reports whether there is one.
 func (s State) ServedAs(name string) (profile.Profile, bool) {
 	served, is := s.served[name]
 	return served, is
@@ -78,8 +78,8 @@ func (s State) ServedAs(name string) (profile.Profile, bool) {
 // IsNew reports whether the namespace never had profiles.
 func (s State) IsNew() bool { return len(s.served) == 0 && s.IsEmpty() }
 
-// Lost returns the State of a namespace that may have served more than is known. A name
-// that is neither served nor remembered may have been served.
+// Lost returns the State of a namespace that may have served more profiles than are known. Any
+// name may have been served.
 func (s State) Lost() State {
 	past := s.past.after(nil, nil, nil)
 	past.lost = true
@@ -89,8 +89,8 @@ func (s State) Lost() State {
 // IsUnknown reports whether nothing is known of what the namespace serves.
 func (s State) IsUnknown() bool { return s.past != nil && s.past.lost && len(s.served) == 0 }
 
-// Annotations returns the annotations of a ConfigMap that holds this State. The same State has
-// always the same; there are both keys, with an empty value for nothing.
+// Annotations returns the annotations of a ConfigMap that holds this State. Equal States have
+// equal annotations. Both keys are always present, with an empty value for nothing.
 func (s State) Annotations() map[string]string {
 	if s.past.isEmpty() {
 		return map[string]string{v1alpha1.RemovedProfilesAnnotation: "", v1alpha1.ProfilesHistoryAnnotation: ""}
@@ -111,8 +111,8 @@ func file(all map[string]profile.Profile) []byte {
 	return data
 }
 
-// before returns what a name served last, and whether it still does. Where that is
-// nil, doubt says why the new profile may take the place of another nevertheless.
+// before returns the last profile of a name, and whether it is still served. If there is none,
+// doubt says why the new profile may replace another one nevertheless.
 func (s State) before(new profile.Profile) (old *profile.Profile, served bool, doubt string) {
 	if p, ok := s.served[new.Name]; ok {
 		return &p, true, ""
@@ -134,8 +134,8 @@ func (s State) weakened(name string) int {
 	return s.past.weakened[name]
 }
 
-// after returns the State once these profiles are served, and these names were allowed
-// to become weaker. What did not change is shared with the State before.
+// after returns the State in which these profiles are served, and these names were allowed to
+// become weaker. It shares unchanged parts with the State before.
 func (s State) after(served []profile.Profile, weakened []string) State {
 	next := State{served: make(map[string]profile.Profile, len(served)), past: s.past}
 	var back, gone []profile.Profile

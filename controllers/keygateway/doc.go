@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package keygateway gives key gateways what they need of the operator, and tells the rest
-// of the operator how brokers reach them.
+// Package keygateway makes the certificates and the list of trusted keys of key gateways, and
+// tells the rest of the operator how brokers reach the gateways.
 //
 // For a Service S in the operator's namespace, the leader keeps three objects current:
 //
@@ -10,8 +10,8 @@
 //   - the ConfigMap S with the operator's public signing keys (entry trusted-keys, one in a
 //     line) and the authorities that brokers have to trust (entry ca.crt).
 //
-// Gateways mount the last two, and need no restart when they change. An object that somebody
-// changes or deletes is written again at once.
+// Gateways mount the last two, and need no restart when they change. The leader writes an object
+// again at once if somebody changes or deletes it.
 //
 // A successor of the authority is published a day before it signs. So brokers trust it
 // before they see a certificate of it.

@@ -40,7 +40,7 @@ const (
 	authoritiesEntry = "ca.crt"
 )
 
-// port is the one of the Service.
+// port is the port of the Service.
 const port = "443"
 
 // Bounds of the wait for the next pass if nothing changes.
@@ -54,20 +54,20 @@ type Keys interface {
 	Ring(ctx context.Context) (signing.Ring, error)
 }
 
-// Options say which gateways there are. All are required, except for Clock and Audit.
+// Options are the settings of a Gateway. All are required, except for Clock and Audit.
 type Options struct {
-	// Namespace is the operator's, and Service the name of the Service in it.
+	// Namespace is the operator's namespace, and Service is the name of the Service in it.
 	Namespace, Service string
-	// Keys are those that sets of profiles are signed with.
+	// Keys are the keys that sign sets of profiles.
 	Keys Keys
-	// Clock is the real clock if absent; tests bring another.
+	// Clock is the real clock if it is absent. Tests set another one.
 	Clock clock.Clock
-	// Audit gets a record of each certificate that is made, nil for none.
+	// Audit receives a record of each certificate that is made. It may be nil.
 	Audit *audit.Log
 }
 
-// Gateway is what the operator does for the key gateways of one Service. Its methods
-// Address and Authorities may be called of a nil Gateway, which means that there are none.
+// Gateway maintains the objects for the key gateways of one Service. A nil Gateway means that
+// there are no gateways. Its methods Address and Authorities may be called on nil.
 type Gateway struct {
 	options Options
 	client  client.Client
@@ -107,7 +107,7 @@ func New(cfg *rest.Config, options Options) (*Gateway, error) {
 	authority, serving := certificates.IssuerSecrets(service)
 	g := &Gateway{options: options, client: direct, log: log.Log.WithName("key-gateway"), poked: make(chan struct{}, 1)}
 	g.issuer = certificates.NewIssuer(direct, options.Clock, g.log, options.Audit, service)
-	// One watcher cannot have two objects of a type.
+	// One watcher cannot have two objects of the same type.
 	for _, objects := range [][]client.Object{
 		{secretOf(authority), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: service.Namespace, Name: service.Name}}},
 		{secretOf(serving)},
@@ -154,10 +154,10 @@ func (g *Gateway) Authorities() []byte {
 	return nil
 }
 
-// Looked reports whether Start has looked for the authorities, and has found them or failed.
+// Looked reports whether Start has tried to read the authorities, with success or without.
 func (g *Gateway) Looked() bool { return g.looked.Load() }
 
-// OnChange has f called after what Authorities returns has changed. It must be called
+// OnChange makes f be called after the result of Authorities has changed. It must be called
 // before Start.
 func (g *Gateway) OnChange(f func(context.Context)) {
 	g.mu.Lock()
@@ -165,7 +165,7 @@ func (g *Gateway) OnChange(f func(context.Context)) {
 	g.onChange = append(g.onChange, f)
 }
 
-// KeysChanged has the signing keys published anew.
+// KeysChanged publishes the signing keys again.
 func (g *Gateway) KeysChanged() {
 	select {
 	case g.poked <- struct{}{}:
@@ -234,19 +234,19 @@ func (g *Gateway) loop(ctx context.Context, first, second <-chan struct{}) {
 	}
 }
 
-// newBackoff returns the waits between passes that failed: from 100 ms to a minute.
+// newBackoff returns the pauses after failed passes: from 100 ms to a minute.
 func newBackoff() wait.Backoff {
 	return wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 12, Cap: time.Minute}
 }
 
-// pass makes all objects current, and returns when there is something to do next.
+// pass makes all objects current, and returns the time of the next pass.
 func (g *Gateway) pass(ctx context.Context) (next time.Time, err error) {
 	name := client.ObjectKey{Namespace: g.options.Namespace, Name: g.options.Service}
 	published := &corev1.ConfigMap{}
 	if err := g.client.Get(ctx, name, published); client.IgnoreNotFound(err) != nil {
 		return time.Time{}, fmt.Errorf("read the ConfigMap %s: %w", name, err)
 	}
-	// Without signing keys, the published ones stay, and certificates are renewed all the same.
+	// Without signing keys, the published keys stay, and certificates are still renewed.
 	keys := published.Data[trustedKeysEntry]
 	ring, keysErr := g.options.Keys.Ring(ctx)
 	if keysErr == nil {
@@ -270,7 +270,7 @@ func format(ring signing.Ring) string {
 	return lines.String()
 }
 
-// publish writes the entries into the ConfigMap as it was read, and removes others.
+// publish writes the entries into the ConfigMap that was read, and removes other entries.
 func (g *Gateway) publish(ctx context.Context, found *corev1.ConfigMap, entries map[string]string) error {
 	if maps.Equal(found.Data, entries) && len(found.BinaryData) == 0 {
 		return nil
@@ -292,7 +292,7 @@ func (g *Gateway) publish(ctx context.Context, found *corev1.ConfigMap, entries 
 	return nil
 }
 
-// take makes these the authorities for brokers, and calls the functions of OnChange if they
+// take sets the authorities for brokers, and calls the functions of OnChange if they have
 // changed.
 func (g *Gateway) take(ctx context.Context, bundle []byte) {
 	before := g.authorities.Swap(&bundle)

@@ -130,7 +130,8 @@ func (r *accessReconciler) Reconcile(ctx context.Context, request reconcile.Requ
 	return reconcile.Result{}, nil
 }
 
-// fillAccess fills in a status from what the services say; each view has the object. namespace is the one of the services.
+// fillAccess fills in a status from the answers of the services. Each view has the object.
+// namespace is the namespace of the services.
 func fillAccess(status *v1alpha1.KeyAccessStatus, generation int64, views []*providerreport.Provider, namespace string) {
 	status.ObservedGeneration = generation
 	status.Services = int32(len(views)) //nolint:gosec // a few

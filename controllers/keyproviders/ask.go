@@ -11,7 +11,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/providerreport"
 )
 
-// AskBy returns how to ask a gateway by a client for the status ports of pods.
+// AskBy returns an Ask that uses a client for the status ports of pods.
 func AskBy(client *confirm.Client) Ask {
 	return func(ctx context.Context, address netip.AddrPort, etag string) (*providerreport.Report, string, error) {
 		body, newest, err := client.Fetch(ctx, confirm.Question{

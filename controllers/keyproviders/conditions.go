@@ -17,8 +17,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/providerreport"
 )
 
-// fill fills in a status from what the gateways say; each view has the provider. operatorNamespace
-// is the namespace of the gateways.
+// fill fills in a status from the answers of the gateways. Each view has the provider.
+// operatorNamespace is the namespace of the gateways.
 func fill(status *v1alpha1.KeyProviderStatus, object client.Object, spec *v1alpha1.KeyProviderSpec, views []*providerreport.Provider, operatorNamespace string) {
 	generation := object.GetGeneration()
 	status.ObservedGeneration = generation
@@ -66,7 +66,7 @@ func condition(status metav1.ConditionStatus, reason, format string, args ...any
 	return metav1.Condition{Status: status, Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// problems are the problems of a provider, those first that a person has to end.
+// problems are the problems of a provider. Problems that a person has to solve come first.
 var problems = []string{
 	providerreport.Invalid, providerreport.InvalidCredentials, providerreport.SecretForbidden, providerreport.SecretNotFound, providerreport.SecretUnreadable,
 	providerreport.HeldBack,
@@ -129,7 +129,7 @@ func closedCondition(problem, detail string, object client.Object, spec *v1alpha
 	return condition(metav1.ConditionFalse, v1alpha1.ReasonInvalid, "A key gateway cannot open the provider: %s.", strings.TrimSuffix(detail, "."))
 }
 
-// sentences say what failures are.
+// sentences explain failures.
 var sentences = map[pool.Failure]string{
 	pool.NameNotFound:          "its name has no address",
 	pool.NotConnected:          "it cannot be connected to",
@@ -140,7 +140,7 @@ var sentences = map[pool.Failure]string{
 }
 
 // reachableCondition returns the condition Reachable. views are of gateways that have opened the
-// provider. A gateway that has contacted no server yet does not count beside others.
+// provider. A gateway that has contacted no server yet counts only if no other gateway has.
 func reachableCondition(status *v1alpha1.KeyProviderStatus, views []*providerreport.Provider) metav1.Condition {
 	serves, fails, refused := 0, 0, false
 	for _, view := range views {

@@ -4,11 +4,11 @@
 // about them.
 //
 // The poller asks each key gateway for its state every few seconds while there are providers. It
-// compares the answers by provider, and adds to the queue what has changed. The reconciler
-// merges the answers of all gateways about one provider, and writes its status if it differs in
-// what somebody may be waiting for, or else after a while. No request goes to the API server while
-// nothing changes. Both run on the leader.
+// compares the answers by provider, and adds changed providers to the queue. The reconciler
+// merges the answers of all gateways about one provider. It writes the status at once if the
+// change is important, and otherwise after a while. While nothing changes, it makes no request to
+// the API server. Both run on the leader.
 //
-// In the same way it writes the status of KeyAccessPolicies and KeyAccessPeers, from what key access
-// services answer.
+// In the same way it writes the status of KeyAccessPolicies and KeyAccessPeers, from the answers
+// of key access services.
 package keyproviders

@@ -15,7 +15,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/event"
 )
 
-// Reasons and actions of events, besides the reasons of conditions.
+// Reasons and actions of events, in addition to the reasons of conditions.
 const (
 	// eventCredentialsChanged means that all key gateways have read new credentials.
 	eventCredentialsChanged = "CredentialsChanged"
@@ -24,7 +24,7 @@ const (
 	actionContact = "Contact"
 )
 
-// report makes events about what has changed in the status of a provider.
+// report makes events about changes in the status of a provider.
 func report(recorder events.EventRecorder, object client.Object, spec *v1alpha1.KeyProviderSpec, before, after *v1alpha1.KeyProviderStatus) {
 	for _, about := range []struct{ condition, action string }{{v1alpha1.ConditionAccepted, actionOpen}, {v1alpha1.ConditionReachable, actionContact}} {
 		b, a := meta.FindStatusCondition(before.Conditions, about.condition), meta.FindStatusCondition(after.Conditions, about.condition)
@@ -38,8 +38,8 @@ func report(recorder events.EventRecorder, object client.Object, spec *v1alpha1.
 	}
 }
 
-// kindOf returns the type of the event about a change of a condition, and whether there is one.
-// There is none about what is not known.
+// kindOf returns the type of the event about a change of a condition, and reports whether there
+// is an event. There is none if the status is Unknown.
 func kindOf(before, after *metav1.Condition) (kind string, changed bool) {
 	switch {
 	case after == nil, before != nil && before.Status == after.Status && before.Reason == after.Reason:

@@ -8,13 +8,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// memory has what is remembered of each provider. It is safe for concurrent use.
+// memory has an entry for each provider. It is safe for concurrent use.
 type memory struct {
 	mu  sync.Mutex
 	all map[types.NamespacedName]remembered
 }
 
-// of returns what is remembered of a provider. It is empty for another one of the same name.
+// of returns the entry of a provider. It is empty for another provider of the same name.
 func (m *memory) of(name types.NamespacedName, uid types.UID) remembered {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -27,8 +27,8 @@ func addresses(spec *v1alpha1.KeyProviderSpec) []string {
 	return all
 }
 
-// fillEndpoints fills in what the gateways say about the endpoints. views are of gateways that have
-// opened the provider.
+// fillEndpoints fills in the answers about the endpoints. views are of gateways that have opened
+// the provider.
 func fillEndpoints(status *v1alpha1.KeyProviderStatus, names []string, views []*providerreport.Provider) {
 	before := map[string]v1alpha1.KeyEndpointStatus{}
 	for _, e := range status.Endpoints {
@@ -50,8 +50,8 @@ func fillEndpoints(status *v1alpha1.KeyProviderStatus, names []string, views []*
 	}
 }
 
-// mergeEndpoint returns the state of one endpoint in all gateways. before is the latency that the
-// status has.
+// mergeEndpoint returns the state of one endpoint in all gateways. before is the latency in the
+// status.
 func mergeEndpoint(name string, place int, views []*providerreport.Provider, before string) (v1alpha1.KeyEndpointStatus, time.Duration) {
 	merged := v1alpha1.KeyEndpointStatus{Address: name, State: v1alpha1.EndpointUnknown}
 	contacted := int32(0)
@@ -91,7 +91,7 @@ func mergeEndpoint(name string, place int, views []*providerreport.Provider, bef
 	return merged, latency
 }
 
-// steady returns the latency of before if it is a neighbour of the new one. A latency near a
+// steady returns the latency before if it is a neighbour of the new one, because a latency near a
 // boundary would change all the time.
 func steady(before string, latency time.Duration) time.Duration {
 	old, err := time.ParseDuration(before)

@@ -25,26 +25,26 @@ import (
 const (
 	// DefaultInterval is how often each gateway is asked.
 	DefaultInterval = 5 * time.Second
-	// soon is how long after a change of a provider the gateways are asked besides.
+	// soon is the time after a change of a provider at which the gateways are asked in addition.
 	soon = 500 * time.Millisecond
-	// patience is how long a gateway may not answer until its last answer does not count any more,
-	// and how long it may take to open a provider.
+	// patience is how long the last answer of a gateway counts that does not answer any more, and
+	// how long a gateway may take to open a provider.
 	patience = 30 * time.Second
 	// maxAsked is how many gateways are asked at a time.
 	maxAsked = 8
 )
 
-// Ask asks a gateway. It returns no report if the one with this ETag is still the newest.
+// Ask asks a gateway. It returns no report if the report with this ETag is still the newest.
 type Ask func(ctx context.Context, address netip.AddrPort, etag string) (report *providerreport.Report, newest string, err error)
 
-// gateway is what one pod has answered.
+// gateway has the answer of one pod.
 type gateway struct {
 	etag      string
 	answered  time.Time
 	providers map[types.UID]*providerreport.Provider
 }
 
-// poller knows what the gateways say. It is safe for concurrent use.
+// poller asks the gateways, and has their answers. It is safe for concurrent use.
 type poller struct {
 	pods      client.Reader
 	namespace string
@@ -61,7 +61,8 @@ type poller struct {
 	objects map[types.UID]types.NamespacedName
 	// gateways are the gateways that answer, by the UIDs of their pods.
 	gateways map[types.UID]*gateway
-	// lastAnswer is when a gateway answered last, or when there was nothing to ask.
+	// lastAnswer is the time of the last answer of a gateway, or the last time at which there was
+	// nothing to ask.
 	lastAnswer time.Time
 }
 
@@ -95,7 +96,7 @@ func (p *poller) Start(ctx context.Context) error {
 	}
 }
 
-// put notes that there is a provider, or that it has changed, and has the gateways asked soon.
+// put records a new or changed provider, and asks the gateways soon.
 func (p *poller) put(object client.Object) {
 	p.mu.Lock()
 	p.objects[object.GetUID()] = client.ObjectKeyFromObject(object)
@@ -106,15 +107,15 @@ func (p *poller) put(object client.Object) {
 	}
 }
 
-// remove notes that a provider is gone.
+// remove records that a provider is gone.
 func (p *poller) remove(object client.Object) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.objects, object.GetUID())
 }
 
-// views returns what each gateway says about a provider, nil for a gateway that does not know it.
-// silence is how long no gateway has answered.
+// views returns the answer of each gateway about a provider, or nil for a gateway that does not
+// know it. silence is how long no gateway has answered.
 func (p *poller) views(uid types.UID) (views []*providerreport.Provider, silence time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -172,7 +173,7 @@ func (p *poller) poll(ctx context.Context) {
 	}
 }
 
-// hasObjects reports whether there is anything to ask about.
+// hasObjects reports whether there is a provider to ask about.
 func (p *poller) hasObjects() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -185,7 +186,7 @@ func (p *poller) hasObjects() bool {
 }
 
 // askOne asks the gateway of a pod. It returns nil if there is no answer, and an answer without
-// providers if they are as before.
+// providers if nothing has changed.
 func (p *poller) askOne(ctx context.Context, pod *corev1.Pod) *gateway {
 	address, err := netip.ParseAddr(pod.Status.PodIP)
 	if err != nil || !pod.DeletionTimestamp.IsZero() {
@@ -224,7 +225,7 @@ func statusPort(pod *corev1.Pod) uint16 {
 	return contract.DefaultKeyGatewayStatusPort
 }
 
-// take takes the answer of a pod, and notes what has changed. The caller holds the lock.
+// take stores the answer of a pod, and records the changed providers. The caller holds the lock.
 func (p *poller) take(pod types.UID, answer *gateway, changed map[types.UID]bool) {
 	p.lastAnswer = answer.answered
 	known := p.gateways[pod]
@@ -235,7 +236,7 @@ func (p *poller) take(pod types.UID, answer *gateway, changed map[types.UID]bool
 	case answer.providers == nil:
 		return // the gateway was dropped while it was asked
 	case known == nil:
-		// It may lack what it should have.
+		// A provider may be missing that should be there.
 		for uid := range p.objects {
 			changed[uid] = true
 		}

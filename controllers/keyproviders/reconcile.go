@@ -23,14 +23,14 @@ import (
 )
 
 const (
-	// numbersWait is how long a status waits that differs in numbers only, and numbersInterval how
-	// long after the last such write of the provider.
+	// numbersWait is how long a status waits that differs only in numbers, and numbersInterval is
+	// the shortest time between two such writes of a provider.
 	numbersWait     = 10 * time.Second
 	numbersInterval = time.Minute
 	// numbersRate is how many such statuses are written a second, and urgentRate how many others.
 	numbersRate = 10
 	urgentRate  = 50
-	// staleWait is how long to wait for the cache to have what was written.
+	// staleWait is how long to wait until the cache has the written status.
 	staleWait = 100 * time.Millisecond
 )
 
@@ -100,8 +100,8 @@ func (r *reconciler) get(ctx context.Context, key types.NamespacedName) (client.
 	return p, &p.Spec, &p.Status, err
 }
 
-// delay returns how long the status waits for its write, 0 for not at all, and a negative duration
-// if it needs none.
+// delay returns how long the status waits for its write. It is 0 for a write at once, and
+// negative if no write is needed.
 func (r *reconciler) delay(known *remembered, next, written *v1alpha1.KeyProviderStatus) time.Duration {
 	if equality.Semantic.DeepEqual(next, written) {
 		known.differsSince = time.Time{}
@@ -128,7 +128,7 @@ func (r *reconciler) delay(known *remembered, next, written *v1alpha1.KeyProvide
 	return 0
 }
 
-// withoutNumbers returns a status without what nobody waits for.
+// withoutNumbers returns a status without the values for which nobody waits.
 func withoutNumbers(status *v1alpha1.KeyProviderStatus) *v1alpha1.KeyProviderStatus {
 	s := status.DeepCopy()
 	s.Gateways, s.Latency = 0, ""
@@ -142,14 +142,14 @@ func withoutNumbers(status *v1alpha1.KeyProviderStatus) *v1alpha1.KeyProviderSta
 	return s
 }
 
-// remembered is what is known of one provider besides its status.
+// remembered is the memory of one provider in addition to its status.
 type remembered struct {
 	uid types.UID
-	// lateSince is when a gateway began to be without this generation of the provider.
+	// lateSince is the time since which a gateway lacks this generation of the provider.
 	lateSince  time.Time
 	generation int64
-	// differsSince is when the status began to differ in numbers from what is written, and
-	// numbersWritten when it was written for that the last time.
+	// differsSince is the time since which the status differs in numbers from the written one,
+	// and numbersWritten is the time of the last write of numbers.
 	differsSince, numbersWritten time.Time
 	// pendingVersion is the resource version of a write that the cache may not have yet.
 	pendingVersion string

@@ -32,12 +32,12 @@ type Options struct {
 	Ask Ask
 	// Interval is how often each gateway is asked while there are key providers.
 	Interval time.Duration
-	// Metrics is where metrics are registered.
+	// Metrics is the registry of metrics.
 	Metrics prometheus.Registerer
 }
 
-// Setup adds the reconciler and the poller to the manager. The manager's cache of pods must keep
-// what [distribute.StripPod] keeps of key gateways. Both run on the leader.
+// Setup adds the reconciler and the poller to the manager. The manager's cache of pods must have
+// the fields that [distribute.StripPod] keeps of key gateways. Both run on the leader.
 func Setup(mgr ctrl.Manager, options Options) error {
 	requests := queue.New("key-provider-status")
 	poller := newPoller(mgr.GetClient(), contract.KeyGatewayComponent, options, func(key types.NamespacedName) {

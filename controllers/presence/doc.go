@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package presence finds pods that should have a broker and have none, and pods
-// whose broker is another than a new pod would get. It counts both, and reports them
-// by events on the owners of the pods. It changes nothing.
+// Package presence finds pods that should have a broker and have none, and pods with another
+// broker than a new pod would get. It counts both, and reports them by events on the owners of
+// the pods. It changes nothing.
 //
-// A pod without a broker that asked for one, by annotation or by the label of its
-// namespace, was created while the API server could not call the operator, or
-// before the operator or the label was there. A pod has a broker if it has the
-// broker's container; the webhook's stamp does not count, because anybody may write
-// it. A pod that asked in a way that is refused should have one, too: the event says
-// why it is refused, since a restart would make no pods.
+// A pod without a broker that asked for one, by annotation or by the label of its namespace, was
+// created while the API server could not call the operator, or before the operator or the label
+// was there. A pod has a broker if it has the broker's container. The webhook's stamp does not
+// count, because anybody may write it. A pod whose annotations are refused should have a broker,
+// too. The event says why a new pod would be refused, because a restart would make no pods.
 //
-// A broker is outdated when its image is not the one that is injected now, or
-// when the stamp names another template. Here the stamp counts: each admission
-// writes it, and whoever changes it afterwards misleads only themselves.
+// A broker is outdated if its image is not the current one, or if the stamp names another
+// template. Here the stamp counts, because each admission writes it, and a user who changes it
+// afterwards affects only their own pods.
 //
 // Owners also get an event about brokers that run and wait for the first set of
 // profiles of their namespace, since such a pod shows nothing but a probe that fails.

@@ -44,8 +44,8 @@ func (r *reconciler) event(owner corev1.ObjectReference, f *found) {
 	}
 }
 
-// refusalFormat truncates a refusal, which quotes what somebody wrote. The whole note of
-// an event has at most 1024 bytes.
+// refusalFormat truncates a refusal, because it quotes annotations. The whole note of an event
+// has at most 1024 bytes.
 const refusalFormat = "%.200s"
 
 // of returns a number of pods in words: "The pod is", "1 of 3 pods is", "2 of 3 pods are".
@@ -66,7 +66,7 @@ func choose(n int, one, more string) string {
 // restartable are the kinds that kubectl crypto-broker restart knows.
 var restartable = map[string]string{"Deployment": "deployment", "StatefulSet": "statefulset", "DaemonSet": "daemonset"}
 
-// correction returns what to do where a new pod would be refused.
+// correction returns what to do if a new pod would be refused.
 func correction(owner corev1.ObjectReference) string {
 	if owner.Kind == "Pod" {
 		return "Correct the annotation and create it again."

@@ -11,7 +11,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
-// state is whether a pod has the broker that it should have.
+// state says whether a pod has the broker that it should have.
 type state int
 
 const (
@@ -25,12 +25,12 @@ const (
 	states // the number of states
 )
 
-// observation is what is seen of a pod.
+// observation is the observed state of a pod.
 type observation struct {
 	state state
 	// refusal says why a new pod like one in the state refused would be refused.
 	refusal string
-	// since is when the broker of a pod in the state waiting began to run.
+	// since is the time at which the broker of a pod in the state waiting began to run.
 	since time.Time
 }
 

@@ -23,8 +23,8 @@ func (t *tally) Describe(descriptions chan<- *prometheus.Desc) {
 	descriptions <- outdatedDescription
 }
 
-// Collect implements prometheus.Collector. A namespace without such pods is not listed,
-// and nothing is left of one that is gone.
+// Collect implements prometheus.Collector. A namespace without such pods is not listed, and a
+// deleted namespace leaves no series.
 func (t *tally) Collect(metrics chan<- prometheus.Metric) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

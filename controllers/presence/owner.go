@@ -26,9 +26,9 @@ func directOwner(pod *corev1.Pod) corev1.ObjectReference {
 	return corev1.ObjectReference{APIVersion: owner.APIVersion, Kind: owner.Kind, Namespace: pod.Namespace, Name: owner.Name, UID: owner.UID}
 }
 
-// topOwner returns the owner that people know: the controller of a ReplicaSet or Job, or
-// the given owner. Only metadata is read, and from the API server: a cache of all objects
-// of a cluster would cost more than these few reads.
+// topOwner returns the owner that users know: the controller of a ReplicaSet or Job, or the given
+// owner. It reads only metadata, from the API server, because a cache of all objects of a cluster
+// would cost more than these few reads.
 func topOwner(ctx context.Context, live client.Reader, owner corev1.ObjectReference) (corev1.ObjectReference, error) {
 	if looksUp[owner.Kind] != owner.APIVersion {
 		return owner, nil

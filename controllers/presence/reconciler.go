@@ -16,33 +16,33 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// reconciler makes events on owners of pods. Requests name the namespace and the UID of
-// a direct owner. The pods are counted before, as their events come.
+// reconciler makes events on owners of pods. Requests name the namespace and the UID of a direct
+// owner. The pods have been counted when their events arrived.
 type reconciler struct {
 	cached   client.Reader
 	live     client.Reader
 	recorder events.EventRecorder
 	options  Options
 	tally    *tally
-	// limit bounds how many events are made in a second.
+	// limit bounds the number of events in a second.
 	limit flowcontrol.RateLimiter
 }
 
 // counts are numbers of pods. The refused ones are among the missing.
 type counts struct{ missing, refused, outdated, waiting int }
 
-// report is what an event said to an owner.
+// report is the content of an event on an owner.
 type report struct {
 	counts
 	at time.Time
 }
 
-// found is what was found of one owner's pods.
+// found has the numbers of one owner's pods.
 type found struct {
 	counts
 	owner corev1.ObjectReference
 	pods  int
-	// refusal is why a new pod like one of the refused would be refused.
+	// refusal is the reason why a new pod of the owner would be refused.
 	refusal string
 }
 
@@ -73,8 +73,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return r.report(ctx, request.Namespace, uid)
 }
 
-// find returns the numbers of an owner, and after which time they may be others although
-// nothing happens, 0 for never.
+// find returns the numbers of an owner, and the time after which they may change without an
+// event, or 0.
 func (r *reconciler) find(ctx context.Context, namespace string, owner types.UID) (found, time.Duration, error) {
 	f, soon := r.tally.of(namespace, owner, time.Now())
 	if f.waiting == 0 && soon == 0 {
@@ -87,8 +87,8 @@ func (r *reconciler) find(ctx context.Context, namespace string, owner types.UID
 	return f, soon, err
 }
 
-// report makes an event on an owner. It reads the numbers again, since they may have
-// changed while the event waited for the limit.
+// report makes an event on an owner. It reads the numbers again, because they may have changed
+// while the event waited for the limit.
 func (r *reconciler) report(ctx context.Context, namespace string, uid types.UID) (reconcile.Result, error) {
 	f, soon, err := r.find(ctx, namespace, uid)
 	if err != nil || f.counts == (counts{}) {
@@ -103,9 +103,8 @@ func (r *reconciler) report(ctx context.Context, namespace string, uid types.UID
 	return reconcile.Result{RequeueAfter: sooner(soon, repeatAfter)}, nil
 }
 
-// isOutdated reports whether an owner needs another event than its last one, nil for
-// none: for numbers that are new, worse, to be corrected in another way, or reported an
-// hour ago.
+// isOutdated reports whether an owner needs another event: if there was none, if the numbers are
+// new or worse, if the advice has changed, or if the last event is an hour old.
 func (last *report) isOutdated(now counts, at time.Time) bool {
 	if last == nil {
 		return true

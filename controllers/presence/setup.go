@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// eventPause is how long an event waits, so that what happens to the pods of an owner
-	// at about the same time becomes one event.
+	// eventPause is how long an event waits, so that changes of an owner's pods at about the same
+	// time become one event.
 	eventPause = time.Second
 	// repeatAfter is how long the API server keeps an event.
 	repeatAfter = time.Hour
@@ -34,21 +34,21 @@ const (
 
 // Options configure the reconciler.
 type Options struct {
-	// Excluded are namespaces whose pods never get a broker, besides
-	// kube-system and kube-node-lease.
+	// Excluded are namespaces whose pods never get a broker, in addition to kube-system and
+	// kube-node-lease.
 	Excluded []string
-	// Wanted reports whether a pod would get a broker if it were created now;
-	// byDefault is whether its namespace asks for brokers. The error says in a
-	// sentence without an end why the pod would be refused.
+	// Wanted reports whether a pod would get a broker if it were created now. byDefault reports
+	// whether its namespace asks for brokers. The error says why the pod would be refused, in a
+	// sentence without a full stop.
 	Wanted func(pod *corev1.Pod, byDefault bool) (bool, error)
-	// Outdated reports whether a pod's broker is another than a new pod would
-	// get; nil if that is not known.
+	// Outdated reports whether a new pod would get another broker than a pod has. It is nil if
+	// that is not known.
 	Outdated func(*corev1.Pod) bool
-	// Metrics is where metrics are registered.
+	// Metrics is the registry of metrics.
 	Metrics prometheus.Registerer
 }
 
-// Setup adds the reconciler to the manager. The manager's cache of pods must keep what
+// Setup adds the reconciler to the manager. The manager's cache of pods must have the fields that
 // [distribute.StripPod] keeps. The reconciler runs on the leader.
 func Setup(mgr ctrl.Manager, options Options) error {
 	if options.Wanted == nil {

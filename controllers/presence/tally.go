@@ -12,18 +12,17 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
-// tally counts pods by namespace and direct owner. A pod that comes, changes or goes
-// changes the numbers of its owner and of its namespace alone. All of it is in memory,
-// and complete after one event of each pod and of each namespace. It is safe for
-// concurrent use.
+// tally counts pods by namespace and direct owner. A pod that is created, changed or deleted
+// changes only the numbers of its owner and of its namespace. The tally is in memory, and
+// complete after one event of each pod and of each namespace. It is safe for concurrent use.
 type tally struct {
 	mu         sync.Mutex
 	namespaces map[string]*namespaceTally
 }
 
-// namespaceTally is what is known of one namespace.
+// namespaceTally is the tally of one namespace.
 type namespaceTally struct {
-	// label is the value of the injection label, labelled is whether there is one.
+	// label is the value of the injection label, and labelled reports whether there is one.
 	label    string
 	labelled bool
 	// numbers are the sums over the owners.
@@ -36,8 +35,8 @@ type namespaceTally struct {
 // numbers are numbers of pods by state.
 type numbers [states]int
 
-// missing returns how many pods should have a broker and have none. byDefault is whether
-// the namespace asks for brokers.
+// missing returns how many pods should have a broker and have none. byDefault reports whether the
+// namespace asks for brokers.
 func (n numbers) missing(byDefault bool) int {
 	if byDefault {
 		return n[missing] + n[refused] + n[unasked]
@@ -45,29 +44,28 @@ func (n numbers) missing(byDefault bool) int {
 	return n[missing] + n[refused]
 }
 
-// counted is how a pod was counted.
+// counted has the state in which a pod was counted.
 type counted struct {
 	owner types.UID
 	state state
 }
 
-// ownerTally is what is known of one owner of pods.
+// ownerTally is the tally of one owner of pods.
 type ownerTally struct {
 	reference corev1.ObjectReference
 	numbers   numbers
-	// refusals say why a new pod like one in the state refused would be refused, and
-	// waiting since when the broker of one in the state waiting runs. Both are by the
-	// name of the pod.
+	// refusals has the reason for each pod in the state refused, and waiting has the time since
+	// which the broker of each pod in the state waiting runs. Both are by the name of the pod.
 	refusals map[string]string
 	waiting  map[string]time.Time
-	// reported is the last event, nil for none.
+	// reported is the last event, or nil.
 	reported *report
 }
 
 func newTally() *tally { return &tally{namespaces: map[string]*namespaceTally{}} }
 
-// put counts a pod. If the pod was counted before, put replaces what it counted as. It
-// returns the owners about which there may be something to report.
+// put counts a pod. If the pod was counted before, put replaces its state. It returns the owners
+// about which there may be something to report.
 func (t *tally) put(pod *corev1.Pod, seen observation) (concerned []types.UID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -111,9 +109,9 @@ func (t *tally) remove(pod *corev1.Pod) (concerned []types.UID) {
 	return concerned
 }
 
-// setLabel stores the injection label of a namespace, and reports whether it is there
-// with another value than before. It returns the owners about which there may be
-// something to report: those with pods that get a broker by the label alone.
+// setLabel stores the injection label of a namespace, and reports whether the label has a new
+// value. It returns the owners about which there may be something to report: the owners of pods
+// that get a broker only by the label.
 func (t *tally) setLabel(namespace, value string, labelled bool) (concerned []types.UID, isNew bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -132,8 +130,8 @@ func (t *tally) setLabel(namespace, value string, labelled bool) (concerned []ty
 	return concerned, isNew
 }
 
-// of returns the numbers of an owner, and after which time there may be more pods whose
-// broker has waited for longer than waitGrace, 0 for never.
+// of returns the numbers of an owner, and the time after which more brokers may have waited for
+// longer than waitGrace, or 0.
 func (t *tally) of(namespace string, owner types.UID, now time.Time) (f found, soon time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -160,7 +158,7 @@ func (t *tally) of(namespace string, owner types.UID, now time.Time) (f found, s
 	return f, soon
 }
 
-// reported returns the last event about an owner, nil for none.
+// reported returns the last event about an owner, or nil.
 func (t *tally) reported(namespace string, owner types.UID) *report {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -170,7 +168,7 @@ func (t *tally) reported(namespace string, owner types.UID) *report {
 	return nil
 }
 
-// setReported stores the last event about an owner, nil for none.
+// setReported stores the last event about an owner, or nil.
 func (t *tally) setReported(namespace string, owner types.UID, last *report) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -179,7 +177,7 @@ func (t *tally) setReported(namespace string, owner types.UID, last *report) {
 	}
 }
 
-// find returns what is known of an owner, nil for nothing. The caller holds t.mu.
+// find returns the tally of an owner, or nil. The caller holds t.mu.
 func (t *tally) find(namespace string, owner types.UID) (*namespaceTally, *ownerTally) {
 	ns, known := t.namespaces[namespace]
 	if !known {
@@ -188,7 +186,7 @@ func (t *tally) find(namespace string, owner types.UID) (*namespaceTally, *owner
 	return ns, ns.owners[owner]
 }
 
-// namespace returns what is known of a namespace. The caller holds t.mu.
+// namespace returns the tally of a namespace. The caller holds t.mu.
 func (t *tally) namespace(name string) *namespaceTally {
 	ns, known := t.namespaces[name]
 	if !known {
@@ -210,8 +208,7 @@ func (ns *namespaceTally) byDefault() bool {
 	return ns.labelled && ns.label == contract.InjectionEnabled
 }
 
-// concerned returns the owner of a pod that is counted like this, if that can make a
-// difference to an event.
+// concerned returns the owner of a pod in this state, if the pod can change an event.
 func (ns *namespaceTally) concerned(pod counted) []types.UID {
 	if pod.state == fine || pod.state == unasked && !ns.byDefault() {
 		return nil
@@ -243,7 +240,7 @@ func (ns *namespaceTally) count(name string, owner corev1.ObjectReference, seen 
 	}
 }
 
-// uncount takes a pod out of the numbers.
+// uncount subtracts a pod from the numbers.
 func (ns *namespaceTally) uncount(name string, pod counted) {
 	ns.numbers[pod.state]--
 	o := ns.owners[pod.owner]

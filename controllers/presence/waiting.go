@@ -15,11 +15,11 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
-// waitGrace is for how long a broker may run without a set before its owner gets an
-// event. Profiles often come with the workload, or soon after.
+// waitGrace is how long a broker may run without a set before its owner gets an event. Profiles
+// are often created with the workload, or soon after.
 const waitGrace = 15 * time.Second
 
-// runsUnstarted returns since when the broker of a pod runs without being started. A
+// runsUnstarted returns the time since which the broker of a pod runs without being started. A
 // broker is started once it has a set of profiles.
 func runsUnstarted(pod *corev1.Pod) (since time.Time, is bool) {
 	status := injected.BrokerStatus(pod)
@@ -29,9 +29,8 @@ func runsUnstarted(pod *corev1.Pod) (since time.Time, is bool) {
 	return status.State.Running.StartedAt.Time, status.Started == nil || !*status.Started
 }
 
-// hasSet reports whether a namespace has a set of profiles that a broker starts with. It
-// does not start with an empty one, which stays while brokers run after the last profile
-// is deleted.
+// hasSet reports whether a namespace has a set of profiles that a broker starts with. It does not
+// start with an empty set, which stays while brokers run after the last profile is deleted.
 func (r *reconciler) hasSet(ctx context.Context, namespace string) (bool, error) {
 	var set corev1.ConfigMap
 	err := r.cached.Get(ctx, client.ObjectKey{Namespace: namespace, Name: v1alpha1.ProfilesConfigMap}, &set)

@@ -18,8 +18,8 @@ import (
 
 type requests = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// podEvents counts pods as their events come, and requests the owners about which there
-// may be something to report.
+// podEvents counts pods when their events arrive, and requests the owners about which there may
+// be something to report.
 func (r *reconciler) podEvents() handler.EventHandler {
 	put := func(object client.Object, q requests) {
 		if pod, ok := object.(*corev1.Pod); ok && !r.options.excluded(pod.Namespace) {

@@ -18,18 +18,18 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/state"
 )
 
-// writePause is the least time between two writes of one namespace's set. The
-// first of many changes is written at once, the others together: each write
-// wakes the kubelet of each pod.
+// writePause is the shortest time between two writes of one namespace's set. The first of many
+// changes is written at once, and the others together, because each write wakes the kubelet of
+// each pod.
 const writePause = 200 * time.Millisecond
 
 // authoritiesPause is the wait for the authorities of the key gateway's certificate, which a new
 // leader reads at its start. The change of the authorities ends the wait as well.
 const authoritiesPause = time.Second
 
-// apply writes the namespace's ConfigMap if it differs, and returns the set that
-// brokers should serve after that. Where nothing can be written, this is the set in
-// place. A pause greater than 0 says that it is too early to write again.
+// apply writes the namespace's ConfigMap if it differs, and returns the set that brokers should
+// serve after that. If nothing can be written, this is the current set. If it is too early to
+// write again, pause is greater than 0.
 func (r *reconciler) apply(ctx context.Context, from sources, set guarded) (target distribute.Target, pause time.Duration, err error) {
 	if set.Refusal != "" {
 		return r.targetInPlace(ctx, from), 0, nil
@@ -81,7 +81,8 @@ func (r *reconciler) apply(ctx context.Context, from sources, set guarded) (targ
 }
 
 // authoritiesFor returns the authorities of the key gateway's certificate if brokers need them
-// with a set, nil if not. While this process does not know them, those in place stay.
+// with a set, or nil. While this process does not know them, the authorities in the ConfigMap
+// stay.
 func (r *reconciler) authoritiesFor(set guarded, found *corev1.ConfigMap) []byte {
 	if r.keyGateway == nil || !set.NamesKeyProviders {
 		return nil
@@ -101,9 +102,9 @@ func (r *reconciler) awaitsAuthorities(set guarded) bool {
 	return r.keyGateway != nil && set.NamesKeyProviders && !r.keyGateway.Looked()
 }
 
-// needsEmptySet reports whether the ConfigMap of a namespace without profiles has
-// to hold an empty set: brokers that have, or may get, another set must learn
-// that there is nothing to serve.
+// needsEmptySet reports whether the ConfigMap of a namespace without profiles has to hold an
+// empty set. It has to if brokers have another set, or may get one, and must learn that there is
+// nothing to serve.
 func (r *reconciler) needsEmptySet(ctx context.Context, from sources) (bool, error) {
 	all, started, err := distribute.Brokers(ctx, r.client, from.namespace.Name)
 	if err != nil {
@@ -129,7 +130,7 @@ func (r *reconciler) remove(ctx context.Context, from sources, set guarded) (tar
 	return distribute.Target{}, 0, nil
 }
 
-// remember stores what the namespace's ConfigMap has now.
+// remember stores the content of the namespace's ConfigMap.
 func (r *reconciler) remember(namespace *corev1.Namespace, set guarded, seal sealed) {
 	r.namespaces.Update(namespace, func(known *state.Namespace) { known.Served = &set.state })
 	r.sealer.remember(namespace, seal)
@@ -154,8 +155,8 @@ func (r *reconciler) written(ctx context.Context, from sources, set guarded, sea
 	return distribute.Target{Digest: set.Digest, Revision: seal.Revision, Written: time.Now()}
 }
 
-// targetOf returns the target for a set that is in place. A set that this process
-// wrote keeps the time of the write.
+// targetOf returns the target for the set in the ConfigMap. A set that this process wrote keeps
+// the time of the write.
 func (r *reconciler) targetOf(namespace *corev1.Namespace, statement signed.Statement) distribute.Target {
 	if target := r.namespaces.Of(namespace).Target; target.Digest == statement.Digest && target.Revision == statement.Revision {
 		return target
@@ -163,8 +164,8 @@ func (r *reconciler) targetOf(namespace *corev1.Namespace, statement signed.Stat
 	return distribute.Target{Digest: statement.Digest, Revision: statement.Revision}
 }
 
-// targetInPlace returns the target for the set in the ConfigMap, where nothing
-// better is known. One that is not validly signed counts with any revision.
+// targetInPlace returns the target for the set in the ConfigMap if no decision is known. A set
+// without a valid signature has no revision.
 func (r *reconciler) targetInPlace(ctx context.Context, from sources) distribute.Target {
 	if from.found == nil {
 		return distribute.Target{}

@@ -14,8 +14,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/state"
 )
 
-// recordWritten writes audit records of a set that another one replaced, and of the profiles
-// that became weaker by that. data is the profile file, nil if there is none any more.
+// recordWritten writes audit records of a replaced set, and of the profiles that became weaker.
+// data is the new profile file, or nil if there is none.
 func (r *reconciler) recordWritten(from sources, set guarded, revision int64, data []byte) {
 	if r.audit == nil {
 		return
@@ -42,8 +42,8 @@ func (r *reconciler) recordWritten(from sources, set guarded, revision int64, da
 	}
 }
 
-// recordWithheld writes audit records of changes that are withheld and were not before. A new
-// leader does not know what was before, and writes them again.
+// recordWithheld writes audit records of newly withheld changes. A new leader does not know which
+// were withheld before, and writes records of all.
 func (r *reconciler) recordWithheld(namespace *corev1.Namespace, before *state.Decision, now state.Decision) {
 	for _, change := range now.Withheld {
 		same := func(c downgrade.Change) bool { return c.Digest == change.Digest }

@@ -19,8 +19,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
-// baselines finds out what a namespace served before this process began. It ignores
-// what the operator did not sign, and what is older than the record.
+// baselines finds out what a namespace served before this process began. It ignores sets that the
+// operator did not sign, and sets that are older than the record.
 type baselines struct {
 	namespaces *state.Store
 	sealer     *sealer
@@ -32,8 +32,8 @@ func newBaselines(namespaces *state.Store, sealer *sealer, record *record, recor
 	return &baselines{namespaces: namespaces, sealer: sealer, record: record, recorder: recorder}
 }
 
-// read returns what a namespace served, by its ConfigMap. If the set that was rendered
-// has the same file, the file need not be parsed.
+// read returns the State of a namespace from its ConfigMap. If the rendered set has the same
+// file, the file need not be parsed.
 func (b *baselines) read(ctx context.Context, from sources) (downgrade.State, error) {
 	last, served, err := b.record.of(ctx, from.namespace)
 	if err != nil {
@@ -58,15 +58,15 @@ func (b *baselines) read(ctx context.Context, from sources) (downgrade.State, er
 	case trusted == setAlone:
 		file = from.found.Data[profile.FileName]
 	case from.rendered.Refusal == "" && last.set != "" && givenSet(from.rendered.Digest) == last.set:
-		// The profiles still ask for the set that was given last, so it is known.
+		// The profiles still describe the last set of the namespace, so it is known.
 		trusted, file = setAlone, string(from.rendered.Data)
 	}
 	b.report(ctx, from.namespace, trusted, why)
 	return remembered(ctx, file, nil, from.rendered).Lost(), nil
 }
 
-// remembered reads a State. A State that the operator wrote and can't read any more
-// counts as empty: withholding every profile would stop every application.
+// remembered reads a State. A State that the operator wrote and cannot read any more counts as
+// empty, because withholding every profile would stop every application.
 func remembered(ctx context.Context, file string, annotations map[string]string, set render.Result) downgrade.State {
 	state, err := downgrade.Read(file, annotations, set)
 	if err != nil {
@@ -75,7 +75,7 @@ func remembered(ctx context.Context, file string, annotations map[string]string,
 	return state
 }
 
-// trust is how much of a ConfigMap says what a namespace served.
+// trust says which parts of a ConfigMap can be trusted.
 type trust int
 
 const (
@@ -84,9 +84,8 @@ const (
 	everything
 )
 
-// trusted returns how much of the ConfigMap of a namespace can be trusted, by its
-// signatures and by the revision that is recorded. Where that is not everything, it
-// returns why.
+// trusted returns which parts of the ConfigMap of a namespace can be trusted, by its signatures
+// and by the recorded revision. If it is not everything, it returns why.
 func (b *baselines) trusted(ctx context.Context, ns *corev1.Namespace, found *corev1.ConfigMap, lowest int64) (how trust, why string, err error) {
 	if found == nil {
 		return nothing, "it is not there, though the namespace had one", nil
@@ -112,8 +111,8 @@ func (b *baselines) trusted(ctx context.Context, ns *corev1.Namespace, found *co
 	case isRemembered && memory.Revision == set.Revision:
 		return everything, "", nil
 	case set.Revision > lowest:
-		// Signed by an operator that keeps no record and signs no memory, one before
-		// this version.
+		// An operator of an earlier version, which has no record and does not sign the memory,
+		// has signed it.
 		return everything, "", nil
 	default:
 		return setAlone, "what it says of removed profiles is not signed by the operator together with its set", nil

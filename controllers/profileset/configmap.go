@@ -35,8 +35,8 @@ type configMaps struct {
 	namespaces *state.Store
 }
 
-// read returns the ConfigMap of a namespace, nil when there is none. It never
-// returns one older than the operator's own last write.
+// read returns the ConfigMap of a namespace, or nil if there is none. It never returns a
+// ConfigMap that is older than the operator's last write.
 func (c *configMaps) read(ctx context.Context, namespace *corev1.Namespace) (*corev1.ConfigMap, error) {
 	key := client.ObjectKey{Namespace: namespace.Name, Name: v1alpha1.ProfilesConfigMap}
 	found, err := get(ctx, c.cached, key)
@@ -71,9 +71,8 @@ func get(ctx context.Context, reader client.Reader, key client.ObjectKey) (*core
 	return &found, nil
 }
 
-// isAsDesired reports whether a ConfigMap holds these files and nothing else: each
-// further key would be a file in the broker's directory. Annotations with an empty value
-// must not be there.
+// isAsDesired reports whether a ConfigMap holds only these files, because each further key would
+// be a file in the broker's directory. Annotations with an empty value must be absent.
 func isAsDesired(found *corev1.ConfigMap, files, annotations map[string]string) bool {
 	if found == nil || len(found.BinaryData) != 0 || found.Immutable != nil || !maps.Equal(found.Data, files) {
 		return false
@@ -91,9 +90,9 @@ func isAsDesired(found *corev1.ConfigMap, files, annotations map[string]string) 
 	return true
 }
 
-// write makes the ConfigMap of a namespace hold these files; found is what read
-// returned. It returns an error if somebody else wrote in between, such as an
-// administrator or a former leader; the set is decided again then.
+// write writes these files into the ConfigMap of a namespace. found is the result of read. If
+// somebody else wrote in between, such as an administrator or a former leader, write returns an
+// error, and the set is decided again.
 func (c *configMaps) write(ctx context.Context, namespace *corev1.Namespace, found *corev1.ConfigMap, files, annotations map[string]string) error {
 	if found != nil && found.Immutable != nil && *found.Immutable {
 		log.FromContext(ctx).Info("replacing an immutable ConfigMap; pods that mounted it see the new one only after a restart")
@@ -129,7 +128,7 @@ func (c *configMaps) update(ctx context.Context, namespace *corev1.Namespace, fo
 	return c.wrote(namespace, desired, c.cached.Update(ctx, desired, client.FieldOwner(v1alpha1.FieldManager)))
 }
 
-// remove deletes the ConfigMap unless it is another one by now.
+// remove deletes the ConfigMap unless another ConfigMap has its name by now.
 func (c *configMaps) remove(ctx context.Context, namespace *corev1.Namespace, found *corev1.ConfigMap) error {
 	err := c.cached.Delete(ctx, found, client.Preconditions{UID: &found.UID})
 	if client.IgnoreNotFound(err) != nil {
@@ -139,7 +138,7 @@ func (c *configMaps) remove(ctx context.Context, namespace *corev1.Namespace, fo
 	return nil
 }
 
-// setPending remembers the version of a write until the cache has it, "" for none.
+// setPending stores the version of a write until the cache has it. "" removes it.
 func (c *configMaps) setPending(namespace *corev1.Namespace, version string) {
 	c.namespaces.Update(namespace, func(known *state.Namespace) { known.PendingVersion = version })
 }
@@ -152,7 +151,7 @@ func (c *configMaps) wrote(namespace *corev1.Namespace, written *corev1.ConfigMa
 	return nil
 }
 
-// fill puts files, and only those, into a ConfigMap.
+// fill sets the files of a ConfigMap, and removes all others.
 func fill(c *corev1.ConfigMap, files, annotations map[string]string) {
 	c.Immutable = nil
 	c.BinaryData = nil
@@ -171,9 +170,9 @@ func fill(c *corev1.ConfigMap, files, annotations map[string]string) {
 	})
 }
 
-// files returns the keys of the ConfigMap with a set and its signature, none if the
-// set is nil. Brokers that may use key providers also get the authorities of the key
-// gateway's certificate, nil if they are not known.
+// files returns the keys of the ConfigMap with a set and its signature. There are none if the set
+// is nil. Brokers that may use key providers also get the authorities of the key gateway's
+// certificate, which are nil if they are not known.
 func files(data, signature, authorities []byte) map[string]string {
 	if data == nil {
 		return nil

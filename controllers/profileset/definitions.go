@@ -34,19 +34,19 @@ const (
 // namedInText is how many profiles a sentence names.
 const namedInText = 5
 
-// definitions distinguishes profiles that were deleted from profiles that went with
-// their resource definition. The latter stay in the sets of their namespaces: whoever
-// deletes a definition seldom means to stop the applications of a whole cluster.
+// definitions distinguishes profiles that were deleted from profiles that disappeared with their
+// resource definition. The latter stay in the sets of their namespaces, because a user who
+// deletes a definition seldom intends to stop the applications of a whole cluster.
 type definitions struct {
 	namespaces *state.Store
-	// live reads from the API server: the definition has to be as it was after the
-	// profile went, and a cache may be behind.
+	// live reads from the API server, because a cache may have the definition from before the
+	// profile disappeared.
 	live     client.Reader
 	recorder events.EventRecorder
 }
 
-// oldest is the creation time of the oldest profile that applies to a namespace, by
-// resource definition.
+// oldest has the creation time of the oldest profile that applies to a namespace, by resource
+// definition.
 type oldest map[string]metav1.Time
 
 func oldestOf(from sources) oldest {
@@ -68,7 +68,7 @@ func oldestOf(from sources) oldest {
 	return all
 }
 
-// annotation returns the value of OldestProfilesAnnotation, empty for none.
+// annotation returns the value of OldestProfilesAnnotation, or an empty text.
 func (o oldest) annotation() string {
 	if len(o) == 0 {
 		return ""
@@ -94,9 +94,8 @@ func readOldest(ctx context.Context, found *corev1.ConfigMap) oldest {
 	return all
 }
 
-// reasonToHold returns a sentence that says why missing profiles stay in the set of
-// the ConfigMap, and "" where they were deleted. It returns an error if neither
-// can be found out.
+// reasonToHold returns a sentence about why missing profiles stay in the set of the ConfigMap, or
+// "" if they were deleted. It returns an error if it cannot decide between both.
 func (d *definitions) reasonToHold(ctx context.Context, found *corev1.ConfigMap, missing []string) (string, error) {
 	oldest := readOldest(ctx, found)
 	for _, name := range []string{namespacedDefinition, clusterDefinition} {
@@ -142,8 +141,8 @@ func nameSome(names []string) string {
 	return text
 }
 
-// report makes an event on the ConfigMap of a namespace when its set is held from now
-// on, and when it is held no longer. why is empty if the set is not held.
+// report makes an event on the ConfigMap of a namespace when its set begins to be held, and when
+// that ends. why is empty if the set is not held.
 func (d *definitions) report(ctx context.Context, from sources, why string) {
 	var before string
 	d.namespaces.Update(from.namespace, func(known *state.Namespace) { before, known.HeldReason = known.HeldReason, why })
@@ -157,8 +156,7 @@ func (d *definitions) report(ctx context.Context, from sources, why string) {
 	}
 }
 
-// withAge adds to the annotations of a ConfigMap how old the profiles are that its
-// set is made of.
+// withAge adds the age of the profiles of a set to the annotations of its ConfigMap.
 func withAge(annotations map[string]string, o oldest) map[string]string {
 	aged := maps.Clone(annotations)
 	if aged == nil {

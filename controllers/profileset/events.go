@@ -24,7 +24,7 @@ const (
 	eventReleased = "ProfilesReleased"
 	// eventBaselineMissing means that the operator does not know what the namespace served, so the guard waits until each profile is allowed.
 	eventBaselineMissing = "BaselineMissing"
-	// eventWeakened means that a profile is weaker from now on, as was allowed.
+	// eventWeakened means that a profile has become weaker, and that this was allowed.
 	eventWeakened = "ProfileWeakened"
 
 	actionHold    = "Hold"
@@ -32,8 +32,8 @@ const (
 	actionRender  = "Render"
 )
 
-// reportWeakened makes an event on each object with a change that makes a profile
-// weaker, was allowed, and is written.
+// reportWeakened makes an event on each object with an allowed change to a weaker profile that
+// was written.
 func (r *reconciler) reportWeakened(ctx context.Context, namespace string, changes []downgrade.Change) {
 	for _, c := range changes {
 		var object client.Object = &v1alpha1.CryptoProfile{}

@@ -19,13 +19,12 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/rollout"
 )
 
-// guard withholds from the sets of namespaces what is weaker than what they
-// served and was not allowed. Admission refuses such a change where it sees it.
-// The guard is for changes that admission can't see: a label of a namespace, a
-// ClusterCryptoProfile that is deleted, a time without admission.
+// guard withholds profiles that are weaker than the served ones and not allowed. Admission
+// refuses such changes if it sees them. The guard is for changes that admission cannot see: a
+// changed label of a namespace, a deleted ClusterCryptoProfile, a time without admission.
 type guard struct {
 	namespaces *state.Store
-	// minimum is the least strength in bits, 0 for none.
+	// minimum is the minimum strength in bits, or 0.
 	minimum int
 	// baseline finds out what a namespace served before this process began.
 	baseline func(context.Context, sources) (downgrade.State, error)
@@ -45,22 +44,22 @@ func newGuard(namespaces *state.Store, minimum int, baseline func(context.Contex
 	}
 }
 
-// guarded is a set after the guard has looked at it.
+// guarded is a set after the guard has decided about it.
 type guarded struct {
 	render.Result
-	// annotations are for the ConfigMap, and state is what it will hold.
+	// annotations are the annotations of the ConfigMap, and state is the State in it.
 	annotations map[string]string
 	state       downgrade.State
 	// withheld and allowed are the changes that are weaker.
 	withheld, allowed []downgrade.Change
-	// frozen is true if it is not known what brokers served, and a profile is not
-	// allowed. Brokers keep what they have then, and the ConfigMap has no set.
+	// frozen reports whether the baseline is not known and a profile is not allowed. Then brokers
+	// keep their sets, and the ConfigMap has no set.
 	frozen bool
-	// held says why the set is the one in place, empty if it is not held.
+	// held says why the set in the ConfigMap stays. It is empty if the set is not held.
 	held string
 }
 
-// judge compares the set that was rendered with what the namespace served.
+// judge compares the rendered set with the State of the namespace.
 func (g *guard) judge(ctx context.Context, from sources) (guarded, error) {
 	served, err := g.served(ctx, from)
 	if err != nil {
@@ -91,7 +90,8 @@ func (g *guard) judge(ctx context.Context, from sources) (guarded, error) {
 	return set, nil
 }
 
-// explain says on each object whose profile is not served as it asks why that is so.
+// explain sets the verdict on each object whose profile is not served as described, with the
+// reason.
 func (g *guarded) explain(j downgrade.Judgement, candidates []downgrade.Candidate, without []downgrade.Source) {
 	g.Namespaced, g.Cluster = maps.Clone(g.Namespaced), maps.Clone(g.Cluster)
 	if g.frozen {
@@ -114,9 +114,9 @@ func (g *guarded) explain(j downgrade.Judgement, candidates []downgrade.Candidat
 	}
 }
 
-// fitting judges the candidates. It also returns the CryptoProfiles for which there is
-// no room beside the older profiles that stay, the largest first. So whoever may write
-// the profiles of a namespace can't push ClusterCryptoProfiles out of the set.
+// fitting judges the candidates. It also returns the CryptoProfiles for which there is no room
+// beside the older profiles that stay, the largest first. So users who may write the profiles of
+// a namespace cannot push ClusterCryptoProfiles out of the set.
 func fitting(state downgrade.State, candidates []downgrade.Candidate, minimum int) (j downgrade.Judgement, without []downgrade.Source) {
 	j = state.Judge(candidates, minimum)
 	excess := 0
@@ -135,8 +135,8 @@ func fitting(state downgrade.State, candidates []downgrade.Candidate, minimum in
 	return j, without
 }
 
-// largest takes out the largest of the namespace's candidates until the set is smaller
-// by excess, in bytes.
+// largest removes the largest of the namespace's candidates until the set is smaller by excess
+// bytes.
 func largest(candidates []downgrade.Candidate, served []profile.Profile, excess int) (left []downgrade.Candidate, out []downgrade.Source) {
 	sizes := map[string]int{} // by the name of the profile
 	for i := range served {
@@ -156,8 +156,8 @@ func largest(candidates []downgrade.Candidate, served []profile.Profile, excess 
 	return left, out
 }
 
-// size returns the number of bytes of a set with these profiles, math.MaxInt where it
-// can't be encoded.
+// size returns the number of bytes of a set with these profiles, or math.MaxInt if it cannot be
+// encoded.
 func size(profiles []profile.Profile) int {
 	data, err := profile.Marshal(&profile.Document{Profiles: profiles})
 	if err != nil {
@@ -166,12 +166,13 @@ func size(profiles []profile.Profile) int {
 	return len(data)
 }
 
-// refuse says why an object's profile is not in the set.
+// refuse sets the reason why an object's profile is not in the set.
 func (g *guarded) refuse(source downgrade.Source, reason, message string) {
 	g.update(source, func(v *render.Verdict) { v.Accepted, v.Reason, v.Message = false, reason, message })
 }
 
-// update changes the verdict on an object. The maps of verdicts must be this set's own.
+// update changes the verdict on an object. The maps of verdicts must not be shared with another
+// set.
 func (g *guarded) update(source downgrade.Source, change func(*render.Verdict)) {
 	verdicts := g.Namespaced
 	if source.Namespace == "" {
@@ -182,7 +183,7 @@ func (g *guarded) update(source downgrade.Source, change func(*render.Verdict)) 
 	verdicts[source.Name] = verdict
 }
 
-// fill puts other profiles into the set than were rendered.
+// fill replaces the rendered profiles of the set.
 func (g *guarded) fill(served []profile.Profile) {
 	data, err := profile.Marshal(&profile.Document{Profiles: served})
 	if err == nil && len(data) > render.MaxSetSize {

@@ -15,8 +15,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
-// hold returns the set that counts in a namespace: the one that was decided, or
-// the one in place where it has profiles that went with their resource definition.
+// hold returns the set for a namespace: the decided set, or the current set if it has profiles
+// that disappeared with their resource definition.
 func (r *reconciler) hold(ctx context.Context, from sources, set guarded) (guarded, error) {
 	if set.Refusal != "" {
 		return set, nil // nothing is written anyway
@@ -36,7 +36,7 @@ func (r *reconciler) hold(ctx context.Context, from sources, set guarded) (guard
 	return r.held(ctx, from, set, why)
 }
 
-// held returns the set in place instead of the one that was decided.
+// held returns the current set instead of the decided set.
 func (r *reconciler) held(ctx context.Context, from sources, set guarded, why string) (guarded, error) {
 	held := guarded{Result: render.Result{
 		Namespaced: maps.Clone(set.Namespaced),
@@ -72,7 +72,7 @@ func (r *reconciler) held(ctx context.Context, from sources, set guarded, why st
 	return held, nil
 }
 
-// missing returns the profiles that the set in place has and another set lacks.
+// missing returns the profiles that the current set has and another set lacks.
 func (r *reconciler) missing(from sources, set guarded) []string {
 	if from.found == nil || from.found.Data[profile.FileName] == "" || from.found.Data[profile.FileName] == string(set.Data) {
 		return nil

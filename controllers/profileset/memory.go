@@ -13,13 +13,13 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 )
 
-// memoryAudience is appended to a namespace's audience in the statement about its
-// memory, so that no broker takes the memory for a set. The memory is what the
-// annotations of the ConfigMap say of profiles that were served and removed.
+// memoryAudience is appended to a namespace's audience in the statement about its memory, so that
+// no broker accepts the memory as a set. The memory is the part of the ConfigMap's annotations
+// about removed profiles.
 const memoryAudience = "/memory"
 
-// memoryText returns the text that the signature of a memory covers: the annotations
-// that hold it, and the digest of the set beside them, empty if there is none.
+// memoryText returns the text that the signature of a memory covers: the annotations with the
+// memory, and the digest of the set in the ConfigMap, which is empty without a set.
 func memoryText(digest string, annotations map[string]string) []byte {
 	text, err := json.Marshal([]string{digest, annotations[v1alpha1.RemovedProfilesAnnotation], annotations[v1alpha1.ProfilesHistoryAnnotation]})
 	if err != nil {

@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	// pageDigits are the digits that a UID begins with. Each has a page of its own, so
-	// that a change writes a sixteenth of the record.
+	// pageDigits are the first digits of UIDs. Each digit has its own page, so a change writes a
+	// sixteenth of the record.
 	pageDigits = "0123456789abcdef"
 
 	// pageKey is the key of a page's ConfigMap. Its value has a line for each namespace:
@@ -41,8 +41,8 @@ const (
 	maxEarlier = 11_000
 )
 
-// given is what a namespace was given last: the revision of its set, and the set. A set
-// that is found there with a lower revision is old.
+// given is the last set of a namespace, with its revision. A set that is found with a lower
+// revision is old.
 type given struct {
 	revision int64
 	// set is the beginning of the set's digest, empty for no set.
@@ -62,8 +62,8 @@ const givenBytes = 24
 
 func (g given) String() string { return strings.TrimSpace(fmt.Sprint(g.revision, " ", g.set)) }
 
-// readGiven never fails: a text that can't be read counts as the lowest revision, because
-// its namespace was served nevertheless.
+// readGiven never fails. A text that cannot be read counts as the lowest revision, because its
+// namespace has been served.
 func readGiven(text string) (g given) {
 	number, set, _ := strings.Cut(text, " ")
 	revision, err := strconv.ParseInt(number, 10, 64)
@@ -77,16 +77,16 @@ func readGiven(text string) (g given) {
 type page struct {
 	name string
 	form form
-	// last is what the namespaces of the page were given, by UID.
+	// last has the last sets of the namespaces of the page, by UID.
 	last map[types.UID]given
-	// version is the resourceVersion of the ConfigMap as it was read or written last,
-	// empty if there is none.
+	// version is the resourceVersion of the ConfigMap when it was last read or written. It is
+	// empty if there is no ConfigMap.
 	version string
-	// changed is true while the ConfigMap does not have what last has.
+	// changed reports whether the ConfigMap lacks a change of last.
 	changed bool
 }
 
-// pageOf returns the name of the ConfigMap with what a namespace was given.
+// pageOf returns the name of the ConfigMap for a namespace.
 func pageOf(namespace types.UID) string {
 	if namespace == "" || !strings.Contains(pageDigits, string(namespace[:1])) {
 		return v1alpha1.RecordConfigMapPrefix + pageDigits[:1]
@@ -102,14 +102,14 @@ func pageNames() (names []string) {
 	return names
 }
 
-// form is how a page is written into a ConfigMap.
+// form is the form of a page in a ConfigMap.
 type form struct {
 	write func(map[types.UID]given) map[string]string
 	read  func(map[string]string) map[types.UID]given
 }
 
-// lines is the form of pages. A line without a revision that can be read is of a
-// namespace that was served nevertheless.
+// lines is the form of pages. A line without a readable revision still means that its namespace
+// has been served.
 var lines = form{
 	write: func(last map[types.UID]given) map[string]string {
 		var text strings.Builder
@@ -160,8 +160,8 @@ func (r *record) read(ctx context.Context, name string, form form) (*page, error
 	return p, nil
 }
 
-// put writes a page. Where somebody else wrote or deleted its ConfigMap meanwhile, such as
-// the leader before this one, the higher revision of each namespace counts.
+// put writes a page. If another process wrote or deleted its ConfigMap meanwhile, such as the
+// leader before this one, the higher revision of each namespace counts.
 func (r *record) put(ctx context.Context, p *page) error {
 	r.mu.Lock()
 	last, version := maps.Clone(p.last), p.version
@@ -191,7 +191,7 @@ func (r *record) put(ctx context.Context, p *page) error {
 	return nil
 }
 
-// merge takes over what somebody else wrote into a page, and returns the whole.
+// merge merges the changes of another process into a page, and returns the result.
 func (r *record) merge(p *page, found *corev1.ConfigMap) map[types.UID]given {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -203,8 +203,8 @@ func (r *record) merge(p *page, found *corev1.ConfigMap) map[types.UID]given {
 	return maps.Clone(p.last)
 }
 
-// store writes a ConfigMap if it still has this version, empty for none. It returns the
-// new version.
+// store writes a ConfigMap if it still has this version, or creates it if version is empty. It
+// returns the new version.
 func (r *record) store(ctx context.Context, p *page, last map[types.UID]given, version string) (string, error) {
 	c := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: p.name, ResourceVersion: version, Labels: maps.Clone(configMapLabels)},
@@ -219,8 +219,8 @@ func (r *record) store(ctx context.Context, p *page, last map[types.UID]given, v
 	return c.ResourceVersion, err
 }
 
-// isOlder reports whether a ConfigMap is older than this process has seen it, which
-// happens only where etcd was restored.
+// isOlder reports whether a ConfigMap is older than this process has seen it. That happens only
+// if etcd was restored.
 func isOlder(found, seen string) bool {
 	order, err := resourceversion.CompareResourceVersion(found, seen)
 	return err == nil && order < 0

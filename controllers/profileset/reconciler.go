@@ -25,11 +25,10 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
-// failureGrace is for how long a set may fail to be written before its profiles
-// are no longer called accepted.
+// failureGrace is how long writing a set may fail before its profiles are no longer Accepted.
 const failureGrace = 3 * time.Second
 
-// everyNamespace in the place of a name requests all namespaces with a ConfigMap.
+// everyNamespace is a request for all namespaces with a ConfigMap.
 const everyNamespace = ""
 
 // reconciler renders and writes the set of a namespace. Requests name a namespace.
@@ -47,8 +46,8 @@ type reconciler struct {
 	keyGateway        KeyGateway // nil if there is none
 	operatorNamespace string
 	distributor       *distribute.Distributor
-	// restored returns an error once etcd was restored from a backup. The process
-	// must write nothing then, because its memory no longer matches the cluster.
+	// restored returns an error once etcd was restored from a backup. Then the process must write
+	// nothing, because its memory no longer matches the cluster.
 	restored func() error
 	// decided is called after each decision.
 	decided func(namespace string)
@@ -56,14 +55,14 @@ type reconciler struct {
 	traces  *changetrace.Tracer
 }
 
-// sources are what the set of a namespace is made from.
+// sources are the inputs of a namespace's set.
 type sources struct {
 	namespace  *corev1.Namespace
 	namespaced []v1alpha1.CryptoProfile
 	cluster    []v1alpha1.ClusterCryptoProfile
-	// rendered is the set that the profiles ask for.
+	// rendered is the set that the profiles describe.
 	rendered render.Result
-	// found is the ConfigMap in place, nil for none.
+	// found is the current ConfigMap, or nil.
 	found *corev1.ConfigMap
 	// pass is nil if no change of a profile is traced.
 	pass *changetrace.Pass
@@ -105,9 +104,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if target.Written.After(begin) {
 		distribute.SetWritten(target.Written.Sub(begin))
 	}
-	// Brokers get the set before a status may report on it. The distributor must know
-	// the target before the decision is published, or a status would count brokers that
-	// serve the set before.
+	// Brokers get the set before a status may report on it. The distributor must know the target
+	// before the decision is published. Otherwise a status would count brokers that serve the
+	// previous set.
 	r.namespaces.Update(&namespace, func(known *state.Namespace) { known.Target = target })
 	if err := r.distributor.SetTarget(ctx, namespace.Name, target); err != nil {
 		return reconcile.Result{}, err
@@ -119,9 +118,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, err
 }
 
-// requestAll requests each namespace with a ConfigMap, after the keys or the authorities
-// of the key gateway changed. Changes of profiles go before them, so that these do not wait for
-// all namespaces.
+// requestAll requests each namespace with a ConfigMap, after the keys or the authorities of the
+// key gateway have changed. Changes of profiles have priority, so they do not wait for all
+// namespaces.
 func (r *reconciler) requestAll(ctx context.Context) error {
 	var sets corev1.ConfigMapList
 	if err := r.client.List(ctx, &sets); err != nil {
@@ -153,9 +152,8 @@ func (r *reconciler) collect(ctx context.Context, namespace *corev1.Namespace) (
 	}, nil
 }
 
-// decide determines the set that counts in a namespace, and applies it. It returns
-// the set that brokers should serve after that. A pause says that it is too early
-// to write.
+// decide determines the set for a namespace, and applies it. It returns the set that brokers
+// should serve after that. If it is too early to write, pause is greater than 0.
 func (r *reconciler) decide(ctx context.Context, from sources) (set guarded, target distribute.Target, pause time.Duration, err error) {
 	if from.found, err = r.configMaps.read(ctx, from.namespace); err != nil {
 		return guarded{Result: from.rendered}, r.namespaces.Of(from.namespace).Target, 0, err
@@ -172,8 +170,7 @@ func (r *reconciler) decide(ctx context.Context, from sources) (set guarded, tar
 	return set, target, pause, err
 }
 
-// decision returns the decision about a set, with the error that came when the set was
-// applied.
+// decision returns the decision about a set, with the error of applying the set.
 func decision(set guarded, target distribute.Target, failure error) state.Decision {
 	decided := state.Decision{
 		Namespaced: set.Namespaced,
@@ -189,7 +186,7 @@ func decision(set guarded, target distribute.Target, failure error) state.Decisi
 	return decided
 }
 
-// publish stores the decision about a namespace and reports that there is one.
+// publish stores the decision about a namespace and calls decided.
 func (r *reconciler) publish(namespace *corev1.Namespace, decided state.Decision) {
 	var before *state.Decision
 	r.namespaces.Update(namespace, func(known *state.Namespace) { before, known.Decision = known.Decision, &decided })
@@ -197,8 +194,7 @@ func (r *reconciler) publish(namespace *corev1.Namespace, decided state.Decision
 	r.decided(namespace.Name)
 }
 
-// failingFor returns for how long the set of a namespace has failed to be written,
-// err included.
+// failingFor returns how long writing the set of a namespace has failed, including err.
 func (r *reconciler) failingFor(namespace *corev1.Namespace, err error, now time.Time) (duration time.Duration) {
 	r.namespaces.Update(namespace, func(known *state.Namespace) {
 		switch {
@@ -213,7 +209,7 @@ func (r *reconciler) failingFor(namespace *corev1.Namespace, err error, now time
 	return duration
 }
 
-// forget drops all that is known of a namespace that is gone.
+// forget drops the memory of a namespace that is gone.
 func (r *reconciler) forget(name string) {
 	if known, was := r.namespaces.Forget(name); was {
 		r.record.drop(known.UID)

@@ -16,25 +16,24 @@ import (
 )
 
 const (
-	// recordPause is the least time between two writes of the record. What a process
-	// that is killed has not written yet is missing from it.
+	// recordPause is the shortest time between two writes of the record. If the process is
+	// killed, changes that it has not written yet are lost.
 	recordPause = time.Second
 
 	// recordTimeout bounds the write at the end of a process.
 	recordTimeout = 5 * time.Second
 
-	// earlierPause is the least time between two writes of the record as operators before
-	// this version read it. It is one large ConfigMap.
+	// earlierPause is the shortest time between two writes of the record in the form of earlier
+	// versions, which is one large ConfigMap.
 	earlierPause = 10 * time.Minute
 )
 
-// record says which namespaces were ever served, and what each was given last. It is in
-// the ConfigMaps of the operator's own namespace that pageOf names, which administrators
-// of other namespaces can't write. The operator creates them, so they stay when the chart
-// is uninstalled.
+// record has the namespaces that were ever served, with the last set of each. It is in the
+// ConfigMaps of the operator's own namespace that pageOf names, which administrators of other
+// namespaces can't write. The operator creates them, so they stay when the chart is uninstalled.
 //
-// It is written after the sets, so that no set in place is ever older than the record
-// says. Only the leader uses it. It is safe for concurrent use.
+// It is written after the sets, so no current set is ever older than the record. Only the leader
+// uses it. It is safe for concurrent use.
 type record struct {
 	// cached lists the namespaces and writes the pages. live reads the pages from the API server.
 	cached    client.Client
@@ -44,11 +43,11 @@ type record struct {
 	mu sync.Mutex
 	// pages are by the name of their ConfigMap, nil until the record was read.
 	pages map[string]*page
-	// earlier is the record as operators before this version read it, and earlierWritten
-	// when this process wrote it.
+	// earlier is the record in the form of earlier versions, and earlierWritten is the time at
+	// which this process wrote it.
 	earlier        *page
 	earlierWritten time.Time
-	// changed has a value while something is to be written.
+	// changed has a value while a write is due.
 	changed chan struct{}
 }
 
@@ -56,8 +55,8 @@ func newRecord(cached client.Client, live client.Reader, namespace string) *reco
 	return &record{cached: cached, live: live, namespace: namespace, changed: make(chan struct{}, 1)}
 }
 
-// of returns what a namespace was given last; false for one that was never served. The
-// first call reads the record.
+// of returns the last set of a namespace. It returns false for a namespace that was never served.
+// The first call reads the record.
 func (r *record) of(ctx context.Context, namespace *corev1.Namespace) (given, bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -70,9 +69,9 @@ func (r *record) of(ctx context.Context, namespace *corev1.Namespace) (given, bo
 	return last, served, nil
 }
 
-// load reads the record, without what it says of namespaces that are gone. Where the
-// page and the record of an earlier version differ, the higher revision counts: an
-// operator of that version may have been installed meanwhile.
+// load reads the record without namespaces that are gone. If the page and the record of an
+// earlier version differ, the higher revision counts, because an operator of that version may
+// have been installed meanwhile.
 func (r *record) load(ctx context.Context) error {
 	var namespaces corev1.NamespaceList
 	if err := r.cached.List(ctx, &namespaces); err != nil {
@@ -105,7 +104,7 @@ func (r *record) load(ctx context.Context) error {
 	return nil
 }
 
-// note records what a namespace was given, and requests a write of its page.
+// note records the set of a namespace, and requests a write of its page.
 func (r *record) note(namespace *corev1.Namespace, now given) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -120,9 +119,8 @@ func (r *record) note(namespace *corev1.Namespace, now given) {
 	r.change()
 }
 
-// drop removes a namespace that is gone. A process that has not read the record yet
-// leaves it as it is: what it says of namespaces that are gone is left out when it is
-// read.
+// drop removes a namespace that is gone. If the process has not read the record yet, drop does
+// nothing, because load leaves out namespaces that are gone.
 func (r *record) drop(namespace types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -146,7 +144,7 @@ func (r *record) change() {
 	}
 }
 
-// run writes the pages that changed, until ctx ends, and once more then.
+// run writes changed pages until ctx ends, and once more at the end.
 func (r *record) run(ctx context.Context) error {
 	for {
 		select {
@@ -193,9 +191,8 @@ func (r *record) changedPages() (changed []*page) {
 	return changed
 }
 
-// writeEarlier leaves the record to operators before this version, as far as they can
-// work with so many namespaces. Without it they would take namespaces since the upgrade
-// as they find them.
+// writeEarlier writes the record for operators of earlier versions, if it fits into their form.
+// Without it, they would trust any set of a namespace that was created since the upgrade.
 func (r *record) writeEarlier(ctx context.Context) {
 	r.mu.Lock()
 	all, p := map[types.UID]given{}, r.earlier

@@ -16,16 +16,15 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 )
 
-// restoration detects that etcd was restored from a backup: only then does an object
-// of the API have an older version than it had before. The memory of a leader is wrong
-// after that. Generations are used a second time, for other specs. The writes of the
-// leader are gone. The guard would compare with profiles that the cluster does not
-// have. So the operator ends, and the next leader begins with what the cluster has. The
-// same happens in most restorations anyway, because the API server is down for longer
+// restoration detects that etcd was restored from a backup. Only then does an object have an
+// older version than before. Afterwards the memory of the leader is wrong: generations are used
+// again for other specs, its writes are gone, and the guard would compare with profiles that the
+// cluster does not have. So the operator ends, and the next leader starts from the state of the
+// cluster. In most restorations this happens anyway, because the API server is down for longer
 // than the leader's lease.
 type restoration struct {
 	once sync.Once
-	// detected is closed once an older object was seen. what names that object.
+	// detected is closed once an older object was seen. what is the name of that object.
 	detected chan struct{}
 	what     string
 }
@@ -76,7 +75,7 @@ func (r *restoration) updated(before, after any) {
 	if !isObject || !isObjectNow {
 		return
 	}
-	// Versions that can't be compared, which no API server should give, prove nothing.
+	// Versions that cannot be compared, which no API server should return, prove nothing.
 	if order, err := resourceversion.CompareResourceVersion(now.GetResourceVersion(), old.GetResourceVersion()); err != nil || order >= 0 {
 		return
 	}

@@ -11,10 +11,10 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/rollout"
 )
 
-// rollOut says on each object that is rolled out that it is, and returns the profiles of the
-// set: those that brokers serve which no rollout has reached, and the new ones beside them.
-// Where there is no room for them, the set is without any new one. namespace are the labels
-// of the namespace.
+// rollOut marks the verdict of each object that is rolled out, and returns the profiles of the
+// set: the profiles for brokers that no rollout has reached, and the new profiles in addition. If
+// there is no room for the new profiles, the set has none of them. namespace are the labels of
+// the namespace.
 func (g *guarded) rollOut(served []profile.Profile, rolling []rollout.Change, namespace map[string]string) []profile.Profile {
 	all := slices.Clone(served)
 	for _, change := range rolling {

@@ -21,29 +21,29 @@ import (
 )
 
 const (
-	// raisePause is the least time between two revisions of a namespace that are
-	// made only because a broker reported a higher one. Whoever may create pods may
-	// answer like a broker.
+	// raisePause is the shortest time between two revisions of a namespace that are made only
+	// because a broker reported a higher one. Anybody who may create pods can answer like a
+	// broker.
 	raisePause = time.Minute
 
-	// reportAhead is how far ahead of the clock a revision may be that a broker
-	// reports. Revisions are counted in milliseconds.
+	// reportAhead is how far a reported revision may be ahead of the clock. Revisions are times
+	// in milliseconds.
 	reportAhead = 24 * time.Hour
 )
 
-// sealer numbers and signs the sets of namespaces. A set that is in place with a
-// valid statement keeps its revision when other keys sign it. Only a set that brokers
-// have to load again gets a new revision.
+// sealer numbers and signs the sets of namespaces. A current set with a valid statement keeps its
+// revision when other keys sign it. Only a set that brokers have to load again gets a new
+// revision.
 type sealer struct {
 	namespaces *state.Store
 	reader     client.Reader
 	keys       Keys
-	// reported is the highest revision that brokers of a namespace say they serve.
+	// reported returns the highest revision that brokers of a namespace report.
 	reported func(namespace string) int64
 	now      func() time.Time
 
 	mu sync.Mutex
-	// cluster stands for the cluster, empty until it was read.
+	// cluster is the id of the cluster. It is empty until it was read.
 	cluster types.UID
 }
 
@@ -51,23 +51,23 @@ func newSealer(namespaces *state.Store, reader client.Reader, keys Keys, reporte
 	return &sealer{namespaces: namespaces, reader: reader, keys: keys, reported: reported, now: time.Now}
 }
 
-// sealed is a set's statement and its signature file, none if there is no set.
+// sealed has the statement and the signature file of a set. The file is empty if there is no set.
 type sealed struct {
 	signed.Statement
 	signature []byte
-	// memory is the signature of what the namespace remembers, which has the same
-	// revision, also where there is no set.
+	// memory is the signature of the namespace's memory. It has the same revision, even if there
+	// is no set.
 	memory   []byte
 	revision int64
-	// fresh is true when the statement is another than the one in place.
+	// fresh reports whether the statement differs from the current one.
 	fresh bool
-	// raised is true when the statement is new only because a broker reported a higher
+	// raised reports whether the statement is new only because a broker reported a higher
 	// revision.
 	raised bool
 }
 
-// setInPlace returns the statement about the set in a ConfigMap. It returns false
-// where the operator has signed none for this namespace and this set.
+// setInPlace returns the statement about the set in a ConfigMap. It returns false if the operator
+// has not signed a statement for this namespace and this set.
 func (s *sealer) setInPlace(ctx context.Context, namespace *corev1.Namespace, found *corev1.ConfigMap) (signed.Statement, bool, error) {
 	if found == nil || found.Data[signed.FileName] == "" {
 		return signed.Statement{}, false, nil
@@ -81,8 +81,7 @@ func (s *sealer) setInPlace(ctx context.Context, namespace *corev1.Namespace, fo
 	return statement, err == nil, nil // why it is not valid does not matter: it is overwritten
 }
 
-// trust returns the keys that sets of a namespace are signed with, and the audience
-// that they are signed for.
+// trust returns the keys and the audience of the signatures of a namespace's sets.
 func (s *sealer) trust(ctx context.Context, namespace *corev1.Namespace) (signing.Ring, string, error) {
 	ring, err := s.keys.Ring(ctx)
 	if err != nil {
@@ -124,8 +123,8 @@ func (s *sealer) statementsIn(ctx context.Context, namespace *corev1.Namespace, 
 	return in, nil
 }
 
-// covers reports whether the statements in place are about this set, whose digest is
-// empty for none, and this memory, and have this revision.
+// covers reports whether the current statements are about this set and this memory, and have this
+// revision. The digest is empty if there is no set.
 func (in statements) covers(setDigest, memoryDigest string, revision int64) bool {
 	memory := in.memoryValid && in.memory.Digest == memoryDigest && in.memory.Revision == revision
 	if setDigest == "" {
@@ -135,10 +134,10 @@ func (in statements) covers(setDigest, memoryDigest string, revision int64) bool
 	return in.setValid && in.set.Digest == setDigest && in.set.Revision == revision && (in.unsigned || memory)
 }
 
-// seal signs a set for a namespace, whose ConfigMap is found, and the memory in the
-// annotations that are to lie beside it; data is nil for no set. The statement in place
-// stays if it is about this set and brokers would take it. Set and memory have one
-// revision, so that neither can be put back without the other.
+// seal signs a set for a namespace with the ConfigMap found, and the memory in its annotations.
+// data is nil if there is no set. The current statement stays if it is about this set and brokers
+// would accept it. Set and memory have the same revision, so neither can be restored without the
+// other.
 func (s *sealer) seal(ctx context.Context, namespace *corev1.Namespace, found *corev1.ConfigMap, data []byte, annotations map[string]string) (sealed, error) {
 	ring, audience, err := s.trust(ctx, namespace)
 	if err != nil {
@@ -169,9 +168,9 @@ func (s *sealer) seal(ctx context.Context, namespace *corev1.Namespace, found *c
 	return set, nil
 }
 
-// number returns the statement for a set, without its audience: the one in place if it
-// is about this set and memory and nobody knows of a higher revision, else one with a
-// higher revision than all that are known. setDigest is empty for no set.
+// number returns the statement for a set, without its audience. It is the current statement if
+// that is about this set and memory and has the highest known revision. Otherwise it is a new
+// statement with a higher revision than all known ones. setDigest is empty if there is no set.
 func (s *sealer) number(namespace *corev1.Namespace, in statements, setDigest, memoryDigest string) (signed.Statement, sealed) {
 	now, known := s.now(), s.namespaces.Of(namespace)
 	highest := max(known.Revision, in.set.Revision, in.memory.Revision)
@@ -193,7 +192,7 @@ func (s *sealer) number(namespace *corev1.Namespace, in statements, setDigest, m
 	return statement, sealed{revision: statement.Revision, fresh: !unchanged, raised: raised}
 }
 
-// recorded remembers the revision that a namespace was given by another process.
+// recorded stores the revision that another process gave a namespace.
 func (s *sealer) recorded(namespace *corev1.Namespace, revision int64) {
 	s.namespaces.Update(namespace, func(known *state.Namespace) { known.Revision = max(known.Revision, revision) })
 }

@@ -24,38 +24,37 @@ import (
 // workers is how many namespaces are reconciled at a time.
 const workers = 8
 
-// Keys gives the keys that sets are signed with.
+// Keys provides the keys that sign sets.
 type Keys interface {
 	Ring(ctx context.Context) (signing.Ring, error)
-	// OnChange has f called after the keys changed; f must not block.
+	// OnChange makes f be called after each change of the keys. f must not block.
 	OnChange(f func(context.Context))
 }
 
-// KeyGateway is what brokers have to know of the key gateway.
+// KeyGateway provides the facts about the key gateway that brokers need.
 type KeyGateway interface {
-	// Authorities returns the authorities of the gateway's certificate in PEM, nil while
-	// there are none.
+	// Authorities returns the authorities of the gateway's certificate in PEM, or nil while there
+	// are none.
 	Authorities() []byte
-	// Looked reports whether this process has looked for the authorities, and has found them
-	// or failed.
+	// Looked reports whether this process has tried to read the authorities, with success or
+	// without.
 	Looked() bool
-	// OnChange has f called after the authorities changed; f must not block.
+	// OnChange makes f be called after each change of the authorities. f must not block.
 	OnChange(f func(context.Context))
 }
 
 // Options configure the reconciler. All are required but MinimumStrength, KeyGateway, Audit and Traces.
 type Options struct {
-	// Namespaces is where the reconciler remembers namespaces, and publishes its
+	// Namespaces is the store in which the reconciler remembers namespaces and publishes its
 	// decisions.
 	Namespaces *state.Store
 	// OperatorNamespace is the namespace that the operator runs in.
 	OperatorNamespace string
-	// MinimumStrength is the least strength in bits that a profile must have to be
-	// served, 0 for none.
+	// MinimumStrength is the minimum strength in bits of a served profile, or 0.
 	MinimumStrength int
-	// Keys are the keys that sets are signed with.
+	// Keys are the keys that sign sets.
 	Keys Keys
-	// KeyGateway is the key gateway that brokers call, nil if there is none.
+	// KeyGateway is the key gateway that brokers call, or nil.
 	KeyGateway KeyGateway
 	// Queue has the namespaces to reconcile.
 	Queue queue.Queue
@@ -64,12 +63,11 @@ type Options struct {
 	// Decided is called after each decision about a namespace, and after the
 	// namespace was forgotten. It must not block.
 	Decided func(namespace string)
-	// Metrics is where metrics are registered.
+	// Metrics is the registry of metrics.
 	Metrics prometheus.Registerer
-	// Audit gets records of sets that changed and of profiles that became weaker, nil for
-	// nowhere.
+	// Audit receives records of changed sets and of profiles that became weaker. It may be nil.
 	Audit *audit.Log
-	// Traces follows changes of profiles, nil for no traces.
+	// Traces follows changes of profiles. It may be nil.
 	Traces *changetrace.Tracer
 }
 

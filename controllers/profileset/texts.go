@@ -17,9 +17,9 @@ const (
 	keptTexts = 32
 )
 
-// ShareTexts returns the transform of the cache of ConfigMaps. ConfigMaps with the same set
-// share its text in memory: namespaces without profiles of their own all have the same one.
-// It also drops what DefaultTransform drops, the record of who manages which field.
+// ShareTexts returns the transform of the cache of ConfigMaps. ConfigMaps with the same set share
+// its text in memory, because all namespaces without CryptoProfiles have the same set. It also
+// drops managedFields, as DefaultTransform does.
 func ShareTexts() func(object any) (any, error) {
 	var texts recentTexts
 	return func(object any) (any, error) {
@@ -47,7 +47,7 @@ func (r *recentTexts) shareAll(texts map[string]string) {
 	}
 }
 
-// share returns a text that is equal, and the same one for as long as it is remembered.
+// share returns an equal text, which is the same one while it is remembered.
 func (r *recentTexts) share(text string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

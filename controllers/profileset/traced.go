@@ -12,8 +12,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/changetrace"
 )
 
-// traced returns a handler that has changes of profiles followed in a trace, before it requests
-// their namespaces. concerned returns the namespaces of profiles.
+// traced returns a handler that begins to follow changes of profiles in traces, before it
+// requests their namespaces. concerned returns the namespaces of profiles.
 func traced(next handler.EventHandler, traces *changetrace.Tracer, kind string, concerned func(context.Context, ...client.Object) []string) handler.EventHandler {
 	if traces == nil {
 		return next
@@ -46,7 +46,8 @@ func traced(next handler.EventHandler, traces *changetrace.Tracer, kind string, 
 	}
 }
 
-// namespaceOf returns the namespace of CryptoProfiles, which are one in two states.
+// namespaceOf returns the namespace of a CryptoProfile, from its states before and after a
+// change.
 func namespaceOf(_ context.Context, profiles ...client.Object) []string {
 	return []string{profiles[0].GetNamespace()}
 }

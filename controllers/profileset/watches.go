@@ -25,8 +25,7 @@ import (
 
 type requests = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// watchForNamespaces requests a namespace when something changed that its set is made
-// from, or the ConfigMap that holds it.
+// watchForNamespaces requests a namespace when an input of its set has changed, or its ConfigMap.
 func watchForNamespaces(b *builder.Builder, reader client.Reader, operatorNamespace string, traces *changetrace.Tracer) *builder.Builder {
 	selected := selected{reader, operatorNamespace}
 	ofNamespace := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
@@ -48,8 +47,8 @@ var namespaceChanged = predicate.Funcs{
 	},
 }
 
-// selected requests the namespaces that a ClusterCryptoProfile selects, and those
-// that it selected before it changed.
+// selected requests the namespaces that a ClusterCryptoProfile selects, and the namespaces that
+// it selected before the change.
 type selected struct {
 	reader            client.Reader
 	operatorNamespace string

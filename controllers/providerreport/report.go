@@ -18,7 +18,7 @@ const MaxSize = 16 << 20
 // MaxDetail is the longest detail in bytes.
 const MaxDetail = 1024
 
-// Report is what one gateway says.
+// Report is the report of one gateway.
 type Report struct {
 	// Providers are in the order of their UIDs, each once.
 	Providers []Provider `json:"providers"`
@@ -27,10 +27,12 @@ type Report struct {
 // Provider is a KeyProvider or ClusterKeyProvider in one gateway, or a KeyAccessPolicy or
 // KeyAccessPeer in one key access service.
 type Provider struct {
-	// UID is the one of the resource, and Generation of its spec as the gateway has it.
+	// UID is the UID of the resource, and Generation is the generation of the spec in the
+	// gateway.
 	UID        types.UID `json:"uid"`
 	Generation int64     `json:"generation"`
-	// Problem is why the provider is closed, one of the words below; empty if it is open.
+	// Problem is the reason why the provider is closed, one of the words below. It is empty if
+	// the provider is open.
 	Problem string `json:"problem,omitempty"`
 	// Detail continues the problems Invalid and InvalidCredentials. It has no credentials.
 	Detail string `json:"detail,omitempty"`
@@ -48,31 +50,32 @@ const (
 	Invalid = "Invalid"
 	// InvalidCredentials is for a Secret that no provider can be opened with.
 	InvalidCredentials = "InvalidCredentials"
-	// SecretNotFound is for a Secret that is not there.
+	// SecretNotFound is for a Secret that does not exist.
 	SecretNotFound = "SecretNotFound"
 	// SecretForbidden is for a Secret that the gateway may not read.
 	SecretForbidden = "SecretForbidden"
 	// SecretUnreadable is for a Secret that was not read yet because the API server did not
 	// answer.
 	SecretUnreadable = "SecretUnreadable"
-	// HeldBack is for a policy or a peer of a key access service that does not count because
+	// HeldBack is for a policy or a peer of a key access service that has no effect because
 	// another one is wrong.
 	HeldBack = "HeldBack"
 )
 
 // Endpoint is the state of an endpoint of a provider.
 type Endpoint struct {
-	// Reached is whether the server answered last. It is null before the first contact.
+	// Reached reports whether the server answered at the last contact. It is null before the
+	// first contact.
 	Reached *bool `json:"reached"`
 	// Failure is a word of package pool.
 	Failure string `json:"failure,omitempty"`
-	// Paused is whether the endpoint gets no requests because it failed.
+	// Paused reports whether the endpoint gets no requests because it failed.
 	Paused bool `json:"paused,omitempty"`
-	// Version is what the server says of its version.
+	// Version is the version that the server reports.
 	Version string `json:"version,omitempty"`
 	// Latency is rounded by [RoundLatency]; 0 if it is not known.
 	Latency time.Duration `json:"latency,omitempty"`
-	// Connections are open.
+	// Connections is the number of open connections.
 	Connections int32 `json:"connections"`
 }
 

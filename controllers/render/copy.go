@@ -8,7 +8,7 @@ import "reflect"
 // same form, field by field, so that a new field or operation needs no code here: a test
 // fails for a field that only one of them has. The forms differ in this:
 //
-//   - a value may be behind a pointer in one of them; a nil pointer copies nothing,
+//   - a value may be behind a pointer in one of them, and a nil pointer copies nothing,
 //   - numbers have 32 bits in a resource,
 //   - a resource has a struct of pointers where a profile has a map; the names of the
 //     fields that are set become the keys.

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package render turns CryptoProfiles and ClusterCryptoProfiles into what
-// brokers read, and KeyProviders and ClusterKeyProviders into the configuration of
-// their providers.
+// Package render turns CryptoProfiles and ClusterCryptoProfiles into profile files, and
+// KeyProviders and ClusterKeyProviders into the configuration of their providers.
 //
-// Document translates one resource into a profile of a file. Validate says
-// what is wrong with it, with the field paths of the resource: it asks the
-// broker's own compiler, so that what passes is exactly what a broker accepts.
-// Effective merges all that counts in a namespace into the bytes of its
-// profile file.
+// Document translates one resource into a profile of a file. Validate returns the problems of a
+// resource with its field paths. It uses the compiler of the broker, so it accepts exactly the
+// profiles that a broker accepts. Effective merges all profiles that apply in a namespace into
+// the bytes of its profile file.
 //
-// Everything here is pure: the same input gives the same bytes, in whatever
-// order the resources come.
+// All functions are pure. The same resources in any order give the same bytes.
 package render
 
 import (
@@ -34,9 +31,9 @@ func Name(objectName string, spec *v1alpha1.ProfileSpec) string {
 	return objectName
 }
 
-// Document translates a resource into a profile of a file. objectName is the
-// resource's metadata.name. It fails only where a free-form value of kms is no
-// JSON, which no API server stores.
+// Document translates a resource into a profile of a file. objectName is the resource's
+// metadata.name. It fails only if a free-form value of kms is not JSON, which no API server
+// stores.
 func Document(objectName string, spec *v1alpha1.ProfileSpec) (profile.Profile, error) {
 	p := profile.Profile{Name: Name(objectName, spec)}
 	copyValue(&p.API, &spec.API)
@@ -64,7 +61,7 @@ func Document(objectName string, spec *v1alpha1.ProfileSpec) (profile.Profile, e
 	return p, nil
 }
 
-// values reads free-form JSON. A whole number stays a whole number.
+// values decodes free-form JSON. A whole number stays a whole number.
 func values(in map[string]apiextensionsv1.JSON) (map[string]any, error) {
 	if in == nil {
 		return nil, nil

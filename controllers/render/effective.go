@@ -17,33 +17,33 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
-// MaxSetSize is the size in bytes up to which a namespace's profile file is
-// written. A ConfigMap holds 1 MiB. The rest is for a signature beside the file.
+// MaxSetSize is the maximum size in bytes of a namespace's profile file. A ConfigMap holds 1 MiB.
+// The rest is for the signature.
 const MaxSetSize = 1<<20 - 16<<10
 
 // Verdict says whether an object is part of its namespace's set.
 type Verdict struct {
 	// Generation is the metadata.generation that the verdict is about.
 	Generation int64
-	// Accepted is true when the object is part of the set.
+	// Accepted reports whether the object is part of the set.
 	Accepted bool
 	// Reason is a reason of the condition Accepted.
 	Reason string
-	// Message is one sentence, or several where several fields are wrong.
+	// Message is one sentence, or several if several fields are wrong.
 	Message string
-	// Held says why the whole set stays as it was, empty if it does not.
+	// Held says why the whole set stays unchanged. It is empty if the set is not held.
 	Held string
-	// Rolling is the digest of the profile while it does not reach all brokers of the set, but
-	// those that its rollout has reached. It is empty otherwise.
+	// Rolling is the digest of the profile while its rollout has not reached all brokers of the
+	// set. It is empty otherwise.
 	Rolling string
-	// NoRoom is true if the rollout has reached brokers, and the set has no room for both
-	// profiles. Brokers get the old one then.
+	// NoRoom reports whether the rollout has reached brokers, but the set has no room for both
+	// profiles. Then brokers get the old profile.
 	NoRoom bool
 }
 
-// Result is what counts in a namespace.
+// Result is the rendered set of a namespace.
 type Result struct {
-	// Data is the profile file, nil when there is none to write (see Refusal).
+	// Data is the profile file, or nil if there is none to write (see Refusal).
 	Data []byte
 	// Digest identifies Data.
 	Digest string
@@ -53,12 +53,11 @@ type Result struct {
 	Parts []Part
 	// NamesKeyProviders is true when a profile in Data lists a key of a key provider.
 	NamesKeyProviders bool
-	// Refusal says why no file can be written although there are profiles. The file
-	// that was written before stays then. Where Refusal is empty, Data is to be
-	// written.
+	// Refusal says why no file can be written although there are profiles. Then the previous file
+	// stays. If Refusal is empty, Data has to be written.
 	Refusal string
-	// Namespaced and Cluster are the verdicts by metadata.name. A
-	// ClusterCryptoProfile that doesn't select the namespace has none.
+	// Namespaced and Cluster are the verdicts by metadata.name. A ClusterCryptoProfile that does
+	// not select the namespace has no verdict.
 	Namespaced, Cluster map[string]Verdict
 }
 
@@ -70,18 +69,18 @@ type Part struct {
 	Object  string
 }
 
-// Effective merges what counts in a namespace: its CryptoProfiles, all of
-// which must be of this namespace, and the ClusterCryptoProfiles that select
-// it. Objects that are being deleted don't count.
+// Effective merges the profiles that apply in a namespace: its CryptoProfiles, all of which must
+// be of this namespace, and the ClusterCryptoProfiles that select it. Objects that are being
+// deleted are ignored.
 //
-// A profile name belongs to one object: a ClusterCryptoProfile before a
-// CryptoProfile, else the older before the younger. The others are in conflict
-// and not part of the set, even where the object that has the name is invalid:
-// a policy never gives way to another because it is broken.
+// A profile name belongs to one object. A ClusterCryptoProfile precedes a CryptoProfile, and
+// otherwise the older object precedes the younger. The others are in conflict and not part of the
+// set, even if the object that has the name is invalid. So an invalid policy is never replaced by
+// another one.
 //
-// The profiles are sorted by name. Invalid profiles are left out, and CryptoProfiles
-// for which there is no room (see fitting). Where no profile is left, the file is an
-// empty list, and brokers that have it refuse every call.
+// The profiles are sorted by name. Invalid profiles are left out, and CryptoProfiles for which
+// there is no room (see fitting). If no profile is left, the file is an empty list, and brokers
+// with it refuse every call.
 func Effective(namespaced []v1alpha1.CryptoProfile, cluster []v1alpha1.ClusterCryptoProfile, ns *corev1.Namespace) Result {
 	result := Result{Namespaced: map[string]Verdict{}, Cluster: map[string]Verdict{}}
 	candidates := settle(collect(namespaced, cluster, ns), &result)
@@ -124,8 +123,8 @@ func Effective(namespaced []v1alpha1.CryptoProfile, cluster []v1alpha1.ClusterCr
 	return result
 }
 
-// Selects reports whether a ClusterCryptoProfile selects a namespace with these labels.
-// One whose selector can't be read selects none.
+// Selects reports whether a ClusterCryptoProfile selects a namespace with these labels. A profile
+// whose selector cannot be read selects none.
 func Selects(spec *v1alpha1.ClusterProfileSpec, namespaceLabels map[string]string) bool {
 	return Selector(spec).Matches(labels.Set(namespaceLabels))
 }
@@ -136,8 +135,8 @@ func Selector(spec *v1alpha1.ClusterProfileSpec) labels.Selector {
 	return NamespaceSelector(spec.NamespaceSelector)
 }
 
-// NamespaceSelector returns a selector of namespaces as cluster profiles and cluster key
-// providers have it: an absent one selects all namespaces, and one that cannot be read none.
+// NamespaceSelector returns the selector of a cluster profile or a cluster key provider. An
+// absent selector selects all namespaces. A selector that cannot be read selects none.
 func NamespaceSelector(spec *metav1.LabelSelector) labels.Selector {
 	if spec == nil {
 		return labels.Everything()
@@ -149,7 +148,7 @@ func NamespaceSelector(spec *metav1.LabelSelector) labels.Selector {
 	return selector
 }
 
-// Sentence returns one message with all errors, a sentence each.
+// Sentence returns one message with a sentence for each error.
 func Sentence(errs field.ErrorList) string {
 	sentences := make([]string, len(errs))
 	for i, err := range errs {
@@ -158,7 +157,7 @@ func Sentence(errs field.ErrorList) string {
 	return strings.Join(sentences, " ")
 }
 
-// candidate is one object that is for the namespace.
+// candidate is an object that applies to the namespace.
 type candidate struct {
 	profileName string
 	cluster     bool
@@ -193,8 +192,8 @@ func collect(namespaced []v1alpha1.CryptoProfile, cluster []v1alpha1.ClusterCryp
 	return all
 }
 
-// settle gives each profile name to one object and returns those, sorted by
-// profile name.
+// settle assigns each profile name to one object, and returns these objects sorted by profile
+// name.
 func settle(all []candidate, result *Result) []candidate {
 	slices.SortFunc(all, func(a, b candidate) int {
 		return cmp.Or(
@@ -234,7 +233,7 @@ func compareBool(a, b bool) int {
 	}
 }
 
-// compile renders the candidates and has the broker's compiler judge them.
+// compile renders the candidates and compiles them with the broker's compiler.
 func compile(candidates []candidate) (data []byte, parts []Part, err error) {
 	document := &profile.Document{Profiles: []profile.Profile{}}
 	for _, c := range candidates {

@@ -12,13 +12,13 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
-// formSize is the number of bytes that a profile file has at most besides its profiles.
+// formSize is the maximum number of bytes of a profile file in addition to its profiles.
 const formSize = 256
 
-// fitting returns the candidates, of size bytes together, that fit into one set,
-// in their order, and judges the others. All ClusterCryptoProfiles stay. Of the
-// CryptoProfiles those stay that fit, the older ones first. So whoever may write the
-// profiles of a namespace can't push ClusterCryptoProfiles out by filling the set.
+// fitting returns the candidates that fit into one set, in their order, and refuses the others.
+// size is the total size of all candidates in bytes. All ClusterCryptoProfiles stay.
+// CryptoProfiles stay if they fit, the older ones first. So users who may write the profiles of a
+// namespace cannot push ClusterCryptoProfiles out by filling the set.
 func fitting(candidates []candidate, size int, result *Result) ([]candidate, error) {
 	room := MaxSetSize - formSize
 	needed := map[string]int{} // by name of the CryptoProfile
@@ -54,7 +54,7 @@ func fitting(candidates []candidate, size int, result *Result) ([]candidate, err
 	return slices.DeleteFunc(slices.Clone(candidates), func(c candidate) bool { return !c.cluster && without[c.object] }), nil
 }
 
-// Size returns the number of bytes that a profile takes at most in a profile file. objectName is the
+// Size returns the maximum number of bytes of a profile in a profile file. objectName is the
 // resource's metadata.name.
 func Size(objectName string, spec *v1alpha1.ProfileSpec) (int, error) {
 	p, err := Document(objectName, spec)

@@ -15,8 +15,8 @@ import (
 )
 
 // KeyProvider translates a KeyProvider or ClusterKeyProvider into the configuration of its
-// provider, which has no credentials. It fails only where a duration cannot be read, which no
-// API server stores.
+// provider, which has no credentials. It fails only if a duration cannot be parsed, which no API
+// server stores.
 func KeyProvider(objectName string, spec *v1alpha1.KeyProviderSpec) (*providers.Config, field.ErrorList) {
 	var problems field.ErrorList
 	duration := func(inFile, text string) time.Duration {
@@ -57,8 +57,8 @@ func KeyProvider(objectName string, spec *v1alpha1.KeyProviderSpec) (*providers.
 	return c, problems
 }
 
-// ValidateKeyProvider returns all problems of a KeyProvider or ClusterKeyProvider that its
-// configuration has, with the field paths of the resource.
+// ValidateKeyProvider returns all problems of the configuration of a KeyProvider or
+// ClusterKeyProvider, with the field paths of the resource.
 func ValidateKeyProvider(objectName string, spec *v1alpha1.KeyProviderSpec) field.ErrorList {
 	config, problems := KeyProvider(objectName, spec)
 	for _, problem := range config.Check() {
@@ -88,13 +88,13 @@ func KeyProviderNames(spec *v1alpha1.ProfileSpec) []string {
 	return slices.Compact(names)
 }
 
-// MayUse reports whether a provider is for a profile, by the name that applications use.
+// MayUse reports whether a provider allows a profile, by the name that applications use.
 func MayUse(spec *v1alpha1.KeyProviderSpec, profileName string) bool {
 	return len(spec.AllowedProfiles) == 0 || slices.Contains(spec.AllowedProfiles, v1alpha1.AllowedProfileName(profileName))
 }
 
-// ActsAsGateway reports whether a provider would use what only the key gateway has: its
-// identity or its files. A KeyProvider must not.
+// ActsAsGateway reports whether a provider would use the identity or the files of the key
+// gateway. A KeyProvider must not do that.
 func ActsAsGateway(spec *v1alpha1.KeyProviderSpec) bool {
 	return spec.Type == providers.PKCS11 || spec.OpenBao != nil && spec.OpenBao.Role != "" || spec.Type == providers.AWSKMS && spec.Credentials == nil
 }

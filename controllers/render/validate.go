@@ -23,9 +23,8 @@ func Validate(objectName string, spec *v1alpha1.ProfileSpec) field.ErrorList {
 	return append(errs, validateRollout(spec.Rollout)...)
 }
 
-// Warnings returns what in a valid profile can never succeed, or differs from earlier
-// versions of brokers, as the broker's compiler finds it. Each is a sentence that begins
-// with the field path of the resource.
+// Warnings returns the warnings of the broker's compiler about a valid profile. Each is a
+// sentence that begins with the field path of the resource.
 func Warnings(objectName string, spec *v1alpha1.ProfileSpec) []string {
 	set, errs := compileSpec(objectName, spec)
 	if len(errs) > 0 {
@@ -38,8 +37,8 @@ func Warnings(objectName string, spec *v1alpha1.ProfileSpec) []string {
 	return warnings
 }
 
-// Lost returns what a profile of an object offers and another one in its place does not, a
-// phrase each; nothing where one of them is invalid. See [profile.Compiled.Lost].
+// Lost returns a phrase for each thing that a profile offers and the profile after does not
+// offer. It returns none if one of them is invalid. See [profile.Compiled.Lost].
 func Lost(objectName string, before, after *v1alpha1.ProfileSpec) []string {
 	old, _ := compileSpec(objectName, before)
 	changed, _ := compileSpec(objectName, after)
@@ -70,14 +69,13 @@ func compileSpec(objectName string, spec *v1alpha1.ProfileSpec) (*profile.Set, f
 }
 
 // ValidateSelector returns all problems of the selector of a ClusterCryptoProfile or
-// ClusterKeyProvider. A selector that can't be read selects no namespace.
+// ClusterKeyProvider. A selector that cannot be read selects no namespace.
 func ValidateSelector(selector *metav1.LabelSelector) field.ErrorList {
 	return validateSelector(selector, field.NewPath("spec", "namespaceSelector"))
 }
 
-// path translates the path of a field in a profile file into the path in the
-// resource: "API.SignCertificate.KeyUsage[2]" is
-// "spec.api.signCertificate.keyUsage[2]". A profile that doesn't set
+// path translates the path of a field in a profile file into the path in the resource:
+// "API.SignCertificate.KeyUsage[2]" is "spec.api.signCertificate.keyUsage[2]". A profile without
 // spec.profileName has its name from metadata.name.
 func path(inFile string, hasProfileName bool) *field.Path {
 	if inFile == "Name" {
@@ -130,7 +128,7 @@ func validateSelector(selector *metav1.LabelSelector, at *field.Path) field.Erro
 	return metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{}, at)
 }
 
-// validateRollout returns what is wrong with the steps of a rollout that the schema allows.
+// validateRollout returns the problems of the steps of a rollout that the schema cannot find.
 func validateRollout(rollout *v1alpha1.Rollout) (all field.ErrorList) {
 	if rollout == nil {
 		return nil

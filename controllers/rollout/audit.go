@@ -10,8 +10,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/downgrade"
 )
 
-// withdrawn is the result of a rollout that ended because its change was taken back. The other results
-// are the phases.
+// withdrawn is the result of a rollout that ended because its change was reverted. The other
+// results are the phases.
 const withdrawn = "withdrawn"
 
 // recordChange writes an audit record when a rollout began, took a step, waits or ended.

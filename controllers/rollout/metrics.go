@@ -24,7 +24,7 @@ type phases struct {
 
 func newPhases() *phases { return &phases{of: map[types.NamespacedName]string{}} }
 
-// set remembers the phase of a profile, nil for no rollout.
+// set stores the phase of a profile. nil stands for no rollout.
 func (p *phases) set(name types.NamespacedName, status *v1alpha1.RolloutStatus) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -38,7 +38,7 @@ func (p *phases) set(name types.NamespacedName, status *v1alpha1.RolloutStatus) 
 // Describe implements prometheus.Collector.
 func (p *phases) Describe(descriptions chan<- *prometheus.Desc) { descriptions <- phasesDescription }
 
-// Collect implements prometheus.Collector. It lists all phases, also the ones that no profile is in.
+// Collect implements prometheus.Collector. It lists all phases, even phases without a profile.
 func (p *phases) Collect(metrics chan<- prometheus.Metric) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

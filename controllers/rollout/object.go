@@ -25,12 +25,12 @@ type object struct {
 	client.Object
 	spec   *v1alpha1.ProfileSpec
 	status *v1alpha1.ProfileStatus
-	// namespaces are those that the profile is for. They are of the cache.
+	// namespaces are the namespaces of the profile. They belong to the cache.
 	namespaces []*corev1.Namespace
 }
 
-// get returns the object of a request, which names a ClusterCryptoProfile if it has no
-// namespace. The namespaces of one without a rollout are left out.
+// get returns the object of a request, which names a ClusterCryptoProfile if it has no namespace.
+// It leaves out the namespaces of an object without a rollout.
 func (r *reconciler) get(ctx context.Context, name types.NamespacedName) (object, error) {
 	if name.Namespace == "" {
 		return r.getCluster(ctx, name)
@@ -68,8 +68,8 @@ func (r *reconciler) getCluster(ctx context.Context, name types.NamespacedName) 
 	return o, nil
 }
 
-// verdict returns the verdict on the object in a namespace, and false if there is none
-// that is about its present generation.
+// verdict returns the verdict on the object in a namespace. It returns false if there is none
+// about the current generation.
 func (o object) verdict(known state.Namespace) (render.Verdict, bool) {
 	if known.Decision == nil {
 		return render.Verdict{}, false
@@ -82,18 +82,17 @@ func (o object) verdict(known state.Namespace) (render.Verdict, bool) {
 	return verdict, verdict.Generation == o.GetGeneration()
 }
 
-// request is what somebody asks of a rollout by the annotation of the object.
+// request is an action that the annotation of the object requests.
 type request struct {
 	// promoted is the number of the last step whose pause is over.
 	promoted int32
-	// all is whether all pods are to get the new profile, and back whether they are to get
-	// the old one.
+	// all requests that all pods get the new profile, and back requests that all get the old one.
 	all, back bool
 }
 
 // requestOf reads the annotation of an object: "<attempt>/2" ends the pauses up to step 2,
-// "<attempt>" is for all pods, and "<attempt>/return" goes back. A request about another
-// attempt than status.rollout has counts for nothing.
+// "<attempt>" is for all pods, and "<attempt>/return" goes back. A request about another attempt
+// than status.rollout has no effect.
 func requestOf(o object) request {
 	about, what, isPart := strings.Cut(o.GetAnnotations()[v1alpha1.PromoteAnnotation], "/")
 	switch {

@@ -24,7 +24,7 @@ const (
 	failedFactor   = 2
 )
 
-// attempt is the rollout of one change of a profile, with what is known of it just now.
+// attempt is the rollout of one change of a profile, with its current state.
 type attempt struct {
 	spec *v1alpha1.Rollout
 	// digest identifies the new profile.
@@ -32,13 +32,13 @@ type attempt struct {
 	asked  request
 	// places are the places of the pods outside of selected namespaces, sorted.
 	places []int64
-	// seen is what the brokers say.
+	// seen has the reports of the brokers.
 	seen distribute.Sides
-	// noRoom is the first namespace whose set has no room for both profiles, empty for none.
+	// noRoom is the first namespace whose set has no room for both profiles, or empty.
 	noRoom string
 }
 
-// next returns the status of the rollout after what was seen.
+// next returns the next status of the rollout.
 func (a attempt) next(before *v1alpha1.RolloutStatus, now time.Time) v1alpha1.RolloutStatus {
 	if before == nil || before.Digest != a.digest {
 		return a.begin(v1alpha1.RolloutStatus{Digest: a.digest, Attempt: attemptOf(a.digest, now)}, 1, now)
@@ -66,8 +66,8 @@ func (a attempt) next(before *v1alpha1.RolloutStatus, now time.Time) v1alpha1.Ro
 	return a.advance(status, now)
 }
 
-// attemptOf returns the name of a rollout that begins now. The same change may be rolled out
-// again later, and what somebody asked of this rollout is not for that one.
+// attemptOf returns the name of a rollout that begins now. It differs from the name of a later
+// rollout of the same change, so requests for this rollout have no effect on that one.
 func attemptOf(digest string, now time.Time) string {
 	hash := strings.TrimPrefix(digest, "sha256:")
 	return fmt.Sprintf("%s-%d", hash[:min(8, len(hash))], now.Unix())
@@ -85,9 +85,9 @@ func (a attempt) begin(status v1alpha1.RolloutStatus, step int32, now time.Time)
 	return status
 }
 
-// advance goes on with a step, or to the next one. It does not while brokers that the step has
-// reached have not been asked, since they may know of failures: this process may have begun in
-// the middle of a rollout.
+// advance continues a step, or begins the next one. It waits while brokers that the step has
+// reached have not been asked, because they may report failures. That happens if this process has
+// begun in the middle of a rollout.
 func (a attempt) advance(status v1alpha1.RolloutStatus, now time.Time) v1alpha1.RolloutStatus {
 	if status.Confirmed == nil {
 		if a.seen.Expected > a.seen.New.Brokers {
@@ -137,7 +137,7 @@ func (a attempt) fail(status v1alpha1.RolloutStatus, failure string) v1alpha1.Ro
 	return status
 }
 
-// failure returns what is wrong with the new profile, empty for nothing.
+// failure returns the problem of the new profile, or an empty text.
 func (a attempt) failure() string {
 	now, old := a.seen.New, a.seen.Old
 	switch n := len(a.seen.Refusing); {
@@ -153,7 +153,7 @@ func (a attempt) failure() string {
 	return ""
 }
 
-// share returns the share of calls that failed, 0 of no calls.
+// share returns the share of failed calls. It is 0 without calls.
 func share(side distribute.Side) float64 {
 	return float64(side.Failed) / float64(max(side.Calls, 1))
 }
@@ -169,7 +169,7 @@ func weightAt(spec *v1alpha1.Rollout, step int32) int32 {
 	return weight
 }
 
-// below returns the first place that is not reached when a percentage of these places is,
+// below returns the first place that is not reached if a percentage of these places is reached,
 // rounded up.
 func below(places []int64, weight int32) int64 {
 	switch n := (len(places)*int(weight) + 99) / 100; {

@@ -15,7 +15,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/downgrade"
 )
 
-// Digest identifies what brokers get of a profile.
+// Digest identifies the part of a profile that brokers get.
 func Digest(p profile.Profile) string {
 	sum := sha256.Sum256(downgrade.Canonical(p))
 	return "sha256:" + hex.EncodeToString(sum[:])
@@ -54,11 +54,12 @@ type Change struct {
 	rollout
 }
 
-// Keep returns the candidates with the profile that is served in the place of each one that
-// is rolled out, and the latter. A candidate is rolled out where the namespace serves another
-// profile of its name, until its rollout is complete. A candidate that the guard withholds
-// is not. Nor is one that takes the place of a profile below the minimum strength, 0 for
-// none: that profile must not be served any longer, so the new one reaches all brokers.
+// Keep separates the candidates that are rolled out. It returns all candidates, with the served
+// profile in the place of each one that is rolled out, and the changes that are rolled out. A
+// candidate is rolled out if the namespace serves another profile of its name and the rollout is
+// not complete. It is not rolled out if the guard withholds it. It is not rolled out either if it
+// replaces a profile below the minimum strength, because that profile must not be served any
+// longer, so the new one reaches all brokers.
 func (r Rollouts) Keep(served downgrade.State, candidates []downgrade.Candidate, j downgrade.Judgement, minimum int) (kept []downgrade.Candidate, rolling []Change) {
 	for i, c := range candidates {
 		of, is := r[c.Source]
@@ -87,8 +88,8 @@ func (r rollout) isComplete(digest string) bool {
 	return r.status != nil && r.status.Phase == v1alpha1.RolloutComplete && r.status.Digest == digest
 }
 
-// Reach returns the first place that the new profile has not reached in a namespace with
-// these labels. None is reached if the status is about another change.
+// Reach returns the first place that the new profile has not reached in a namespace with these
+// labels. No place is reached if the status is about another change.
 func (c Change) Reach(namespace map[string]string) int64 {
 	return c.reach(c.Digest, namespace)
 }

@@ -29,7 +29,7 @@ import (
 )
 
 const (
-	// lookInterval is how often a rollout is looked at while it lasts.
+	// lookInterval is the time between two looks at an active rollout.
 	lookInterval = 2 * time.Second
 	// collectPause is how long a request of [Request] waits, so that requests of many namespaces
 	// become one.
@@ -50,14 +50,14 @@ type Options struct {
 	OperatorNamespace string
 	// Queue has the profiles to look at, see [Request].
 	Queue queue.Queue
-	// Distributor knows what brokers say.
+	// Distributor has the answers of brokers.
 	Distributor *distribute.Distributor
 	// Changed is called after status.rollout of a CryptoProfile of a namespace was written.
 	// It must not block.
 	Changed func(namespace string)
-	// Metrics is where metrics are registered.
+	// Metrics is the registry of metrics.
 	Metrics prometheus.Registerer
-	// Audit gets a record of each step of a rollout, nil for none.
+	// Audit receives a record of each step of a rollout. It may be nil.
 	Audit *audit.Log
 }
 
@@ -92,7 +92,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		})
 }
 
-// Request adds the profiles to the queue that are rolled out in a namespace, after a decision
+// Request adds the profiles that are rolled out in a namespace to the queue, after a decision
 // about its set.
 func Request(q queue.Queue, namespace string, decided *state.Decision) {
 	if decided == nil {
@@ -181,23 +181,23 @@ func (r *reconciler) decide(o object) (next *v1alpha1.RolloutStatus, lasts bool,
 	}
 }
 
-// where says where a change is rolled out.
+// where has the namespaces in which a change is rolled out.
 type where struct {
-	// namespaces are those that do not serve the new profile everywhere yet, and noRoom is the
-	// first of them whose set has no room for both profiles.
+	// namespaces are the namespaces in which not all brokers serve the new profile yet, and
+	// noRoom is the first of them whose set has no room for both profiles.
 	namespaces []*corev1.Namespace
 	noRoom     string
-	// refused is whether a namespace does not accept the profile. Its rollout goes on where it
-	// was once that ends.
+	// refused reports whether a namespace does not accept the profile. The rollout pauses and
+	// continues once the profile is accepted.
 	refused bool
-	// unknown is true while a namespace waits for the decision about its set, which is made
-	// once the distributor knows all its brokers. problem says what keeps it waiting, empty
-	// for a moment.
+	// unknown reports whether a namespace waits for the decision about its set, which is made
+	// once the distributor knows all its brokers. problem says why it waits. It is empty for a
+	// short wait.
 	unknown bool
 	problem string
 }
 
-// rolling returns where the change with a digest is rolled out.
+// rolling returns the namespaces in which the change with a digest is rolled out.
 func (r *reconciler) rolling(o object, digest string) (in where) {
 	for _, ns := range o.namespaces {
 		known := r.namespaces.Of(ns)
@@ -219,7 +219,7 @@ func (r *reconciler) rolling(o object, digest string) (in where) {
 	return in
 }
 
-// attempt returns what is known of the rollout of a change.
+// attempt returns the rollout of a change with its current state.
 func (r *reconciler) attempt(o object, name, digest string, in where) attempt {
 	a := attempt{spec: o.spec.Rollout, digest: digest, asked: requestOf(o), noRoom: in.noRoom}
 	now, next := rollout{o.spec.Rollout, o.status.Rollout}, int32(1)

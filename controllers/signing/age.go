@@ -10,17 +10,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Age is what the metadata of the Secret says about its keys.
+// Age has the facts about the keys in the metadata of the Secret.
 type Age struct {
-	// Since is when the current key was made; zero if that is not known.
+	// Since is the time at which the current key was made, or zero if it is not known.
 	Since time.Time
 	// Retired are the ids of the retired keys, sorted.
 	Retired []string
-	// Asked reports whether somebody has asked for another key that there is not yet.
+	// Asked reports whether somebody has asked for a new key that has not been made yet.
 	Asked bool
 }
 
-// AgeOf returns what the metadata of the signing Secret says. It needs no key.
+// AgeOf reads the metadata of the signing Secret. It does not read the keys.
 func AgeOf(secret metav1.Object) Age {
 	var age Age
 	for name, value := range secret.GetAnnotations() {

@@ -4,20 +4,18 @@
 //
 // # Where they are
 //
-// The keys (Ed25519, PKCS #8 in PEM) live in one Secret of the operator's
-// namespace. Whichever replica comes first makes it. One key is current: new
-// pods trust it, and no other. Keys that were current before are retired: they
-// go on signing for the pods that trust nothing else.
+// The keys (Ed25519, PKCS #8 in PEM) live in one Secret of the operator's namespace. The first
+// replica makes it. One key is current: new pods trust only this key. Earlier keys are retired:
+// they still sign for pods that trust no other key.
 //
 // # Rotation
 //
-// The leader makes a new key when the current one has reached its lifetime, or
-// when the Secret has the annotation cryptobroker.io/rotate-signing-key. The
-// key before is retired, and every set is signed with both from then on. It is
-// removed once no running pod's broker depends on it, and an hour after its
-// retirement at the earliest: until then another replica may let in pods that
-// trust it. So no running broker ever sees a set that it cannot verify, and
-// nothing has to be restarted.
+// The leader makes a new key when the current one has reached its lifetime, or when the Secret
+// has the annotation cryptobroker.io/rotate-signing-key. Then the previous key is retired, and
+// every set is signed with both. It is removed once no running pod's broker depends on it, and an
+// hour after its retirement at the earliest: until then another replica may let in pods that
+// trust it. So no running broker ever sees a set that it cannot verify, and nothing has to be
+// restarted.
 //
 // # When a key has leaked
 //
@@ -31,10 +29,9 @@
 // the operator signs nothing and injects no pod, and the error says what is wrong.
 package signing
 
-// The rights to manage the keys. The name is the one of an installation with default
-// names; the chart puts in another. The right to create Secrets cannot be limited by
-// name, and is needed for the webhook's certificates, too. A policy of the chart narrows
-// it to the two names.
+// The rights to manage the keys. The name belongs to an installation with default names, and the
+// chart replaces it. The right to create Secrets cannot be limited by name, and is needed for the
+// webhook's certificates, too. A policy of the chart narrows it to the two names.
 //
 // +kubebuilder:rbac:groups="",namespace=crypto-broker-system,resources=secrets,verbs=create
 // +kubebuilder:rbac:groups="",namespace=crypto-broker-system,resources=secrets,resourceNames=crypto-broker-operator-signing,verbs=get;list;watch;update

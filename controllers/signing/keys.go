@@ -29,27 +29,27 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/objectwatch"
 )
 
-// liveTimeout bounds a read of the Secret while somebody waits for it.
+// liveTimeout bounds a read of the Secret for which a caller waits.
 const liveTimeout = 2 * time.Second
 
 // lookInterval is the time between reads of the Secret when nothing changes.
 const lookInterval = 5 * time.Minute
 
-// Options say where the keys are and how long they live.
+// Options are the settings of Keys.
 type Options struct {
 	// Namespace and SecretName name the Secret, both required.
 	Namespace, SecretName string
 	// Lifetime is how long a key is current, at least an hour.
 	Lifetime time.Duration
-	// Pods lists pods from a cache: those whose brokers depend on a retired key.
+	// Pods lists pods from a cache, to find brokers that depend on a retired key.
 	Pods client.Reader
-	// Elected is closed once this replica is the leader, the one that rotates.
+	// Elected is closed once this replica is the leader. Only the leader rotates keys.
 	Elected <-chan struct{}
-	// Events gets what happens to keys, on the Secret; nil for nowhere.
+	// Events receives events about keys, on the Secret. It may be nil.
 	Events events.EventRecorder
-	// Audit gets a record of each key that is made or removed, nil for nowhere.
+	// Audit receives a record of each key that is made or removed. It may be nil.
 	Audit *audit.Log
-	// Clock is the real clock if absent; tests bring another.
+	// Clock is the real clock if it is absent. Tests set another one.
 	Clock clock.Clock
 }
 
@@ -68,8 +68,7 @@ func (o *Options) check() error {
 	return nil
 }
 
-// Keys are the signing keys. They are made by New, give keys from then on, and
-// follow the Secret while Start runs.
+// Keys provides the signing keys. It follows the Secret while Start runs.
 type Keys struct {
 	options Options
 	client  client.Client
@@ -80,7 +79,7 @@ type Keys struct {
 
 	mu       sync.Mutex
 	onChange []func(context.Context)
-	// reported is the problem of the last event about a problem.
+	// reported is the problem that the last event has reported.
 	reported string
 }
 
@@ -109,21 +108,21 @@ func New(cfg *rest.Config, options Options) (*Keys, error) {
 	return &Keys{options: options, client: direct, watch: watch, log: log.Log.WithName("signing")}, nil
 }
 
-// OnChange has f called after the keys changed. It must be called before Start.
+// OnChange makes f be called after each change of the keys. It must be called before Start.
 func (k *Keys) OnChange(f func(context.Context)) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.onChange = append(k.onChange, f)
 }
 
-// Ring returns the known keys. Where none are known, it reads the Secret from the API
-// server, and creates the Secret with a first key where there is none.
+// Ring returns the known keys. If no keys are known, it reads the Secret from the API server, and
+// creates the Secret with a first key if it does not exist.
 func (k *Keys) Ring(ctx context.Context) (Ring, error) {
 	if r := k.ring.Load(); r != nil {
 		return *r, nil
 	}
 	flight := k.flights.DoChan("", func() (any, error) {
-		// Others may wait for the same read when the first has given up.
+		// Other callers may still wait for the same read after the first caller has given up.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), liveTimeout)
 		defer cancel()
 		return k.refresh(ctx)
@@ -137,11 +136,10 @@ func (k *Keys) Ring(ctx context.Context) (Ring, error) {
 	}
 }
 
-// NeedLeaderElection returns false: every replica makes pods that trust a key.
+// NeedLeaderElection returns false, because every replica injects pods that trust a key.
 func (k *Keys) NeedLeaderElection() bool { return false }
 
-// Start follows the Secret until ctx ends, and rotates the keys from the moment
-// that this replica is the leader.
+// Start follows the Secret until ctx ends. It rotates the keys while this replica is the leader.
 func (k *Keys) Start(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -188,8 +186,7 @@ func (k *Keys) loop(ctx context.Context, changes <-chan struct{}) {
 	}
 }
 
-// newBackoff returns the waits between attempts that failed: from 100 ms to a
-// minute.
+// newBackoff returns the pauses after failed attempts: from 100 ms to a minute.
 func newBackoff() wait.Backoff {
 	return wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 12, Cap: time.Minute}
 }
@@ -200,9 +197,9 @@ func (k *Keys) name() client.ObjectKey {
 	return client.ObjectKey{Namespace: k.options.Namespace, Name: k.options.SecretName}
 }
 
-// refresh reads the Secret from the API server, makes what is missing, and makes the
-// keys of the Secret the known keys. After a Secret with unreadable content no keys are
-// known. While the API server can't be reached, the known keys stay.
+// refresh reads the Secret from the API server, makes missing keys, and stores the keys of the
+// Secret as the known keys. If the Secret cannot be parsed, no keys are known. While the API
+// server cannot be reached, the known keys stay.
 func (k *Keys) refresh(ctx context.Context) (Ring, error) {
 	var secret corev1.Secret
 	err := k.client.Get(ctx, k.name(), &secret)
@@ -234,8 +231,8 @@ func (k *Keys) refresh(ctx context.Context) (Ring, error) {
 	return found, nil
 }
 
-// create creates the Secret with its first key. again is true when there was a Secret
-// before. Another replica may be faster.
+// create creates the Secret with its first key. again reports whether there was a Secret before.
+// Another replica may be faster.
 func (k *Keys) create(ctx context.Context, again bool) (Ring, error) {
 	first, err := Ring{}.rotate(k.options.Clock.Now())
 	if err != nil {
@@ -273,7 +270,7 @@ func (k *Keys) create(ctx context.Context, again bool) (Ring, error) {
 	return first, nil
 }
 
-// update writes keys into the Secret as it was read.
+// update writes keys into the Secret that was read.
 func (k *Keys) update(ctx context.Context, secret *corev1.Secret, r Ring) error {
 	if err := r.writeSecret(secret); err != nil {
 		return err
@@ -285,7 +282,7 @@ func (k *Keys) update(ctx context.Context, secret *corev1.Secret, r Ring) error 
 	return nil
 }
 
-// take makes these the known keys, and calls the functions of OnChange if they changed.
+// take stores the known keys, and calls the functions of OnChange if they have changed.
 func (k *Keys) take(ctx context.Context, r Ring) {
 	before := k.ring.Swap(&r)
 	if before != nil && before.Equal(r) {

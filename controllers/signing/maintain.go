@@ -15,11 +15,13 @@ import (
 
 // Reasons and the action of events.
 const (
-	// eventRotated means that there is a new signing key because of the age of the one before, or because somebody has asked for it.
+	// eventRotated means that there is a new signing key, because of the age of the previous key
+	// or because somebody has asked for it.
 	eventRotated = "SigningKeyRotated"
 	// eventReplaced means that a signing key was made because the Secret had none that can be used. Brokers that trust no key of the Secret refuse new sets.
 	eventReplaced = "SigningKeyReplaced"
-	// eventRemoved means that retired signing keys were removed: no running pod depends on them.
+	// eventRemoved means that retired signing keys were removed, because no running pod depends
+	// on them.
 	eventRemoved = "SigningKeyRemoved"
 	// eventProblem means that the Secret has keys that cannot be used.
 	eventProblem = "SigningKeysUnusable"
@@ -27,9 +29,9 @@ const (
 	actionRotate = "RotateSigningKeys"
 )
 
-// maintain removes and rotates keys where that is due, in one write, and returns for how
-// long there is nothing more to do. It removes keys first: those that nobody depends on
-// must not take the place of a new one.
+// maintain removes and rotates keys if that is due, in one write, and returns the time until the
+// next call. It removes keys first, because keys that no pod depends on must not take the room of
+// a new key.
 func (k *Keys) maintain(ctx context.Context) (time.Duration, error) {
 	var secret corev1.Secret
 	if err := k.client.Get(ctx, k.name(), &secret); err != nil {
@@ -77,7 +79,8 @@ func (k *Keys) maintain(ctx context.Context) (time.Duration, error) {
 	return max(time.Second, min(lookInterval, k.options.Lifetime-age)), nil
 }
 
-// rotated reports a new key that was made because it was time, or somebody asked.
+// rotated reports a new key that was made because of the age of the previous key, or because
+// somebody asked.
 func (k *Keys) rotated(secret *corev1.Secret, before, now Ring, asked bool) {
 	rotations.Inc()
 	k.log.Info("rotated the signing keys", "current", now.current.id, "retired", before.current.id, "asked", asked)
@@ -115,14 +118,14 @@ func (k *Keys) trusts(ctx context.Context) ([][]string, error) {
 	return trusts, nil
 }
 
-// replaced reports a new key that was made because the one before is gone.
+// replaced reports a new key that was made because the previous key is gone.
 func (k *Keys) replaced(secret *corev1.Secret, r Ring, why string) {
 	k.options.Audit.AddEvent(keyEvent("replaced", r.current.id).Text("reason", why))
 	k.report(secret, corev1.EventTypeWarning, eventReplaced,
 		fmt.Sprintf("The signing key %s was made, because %s. Brokers that trust neither it nor a retired key refuse new sets until their workloads are restarted.", r.current.id, why))
 }
 
-// keyEvent returns the audit record of what happened to a key.
+// keyEvent returns the audit record of an event about a key.
 func keyEvent(result, id string) *audit.Event {
 	return audit.NewEvent("signing-key").Text("result", result).Text("key.id", id)
 }

@@ -19,7 +19,7 @@ import (
 type key struct {
 	private ed25519.PrivateKey
 	id      string
-	// since is when it became current, or when it was retired.
+	// since is the time at which it became current, or at which it was retired.
 	since time.Time
 }
 
@@ -40,15 +40,15 @@ func publicOf(private ed25519.PrivateKey) ed25519.PublicKey {
 	return ed25519.PublicKey(slices.Clone(private[ed25519.SeedSize:]))
 }
 
-// Ring is the keys at one moment. It does not change and is safe for concurrent
-// use; its zero value has no keys.
+// Ring has the keys at one moment. It does not change and is safe for concurrent use. The zero
+// value has no keys.
 type Ring struct {
 	current key
 	retired []key // by id
 }
 
-// NewRing makes a ring of given keys, the current one and retired ones. Keys makes
-// those that the operator uses.
+// NewRing makes a ring of a current key and retired keys. The operator gets its rings from
+// [Keys].
 func NewRing(current ed25519.PrivateKey, retired ...ed25519.PrivateKey) Ring {
 	r := Ring{current: keyOf(current, time.Time{})}
 	for _, private := range retired {
@@ -69,7 +69,7 @@ func (r Ring) Sign(statement signed.Statement) ([]byte, error) {
 // Current returns the key that new pods trust.
 func (r Ring) Current() ed25519.PublicKey { return publicOf(r.current.private) }
 
-// Known returns all keys. A set that none of them signed is not the operator's.
+// Known returns all keys. A set without a signature by one of them is not from the operator.
 func (r Ring) Known() []ed25519.PublicKey {
 	keys := []ed25519.PublicKey{r.Current()}
 	for _, k := range r.retired {
@@ -84,9 +84,9 @@ func (r Ring) Equal(other Ring) bool {
 		slices.EqualFunc(r.retired, other.retired, func(a, b key) bool { return a.id == b.id })
 }
 
-// Audience returns the audience of a namespace's sets. It names this namespace of this
-// cluster, and no other of the same name. cluster is the UID of the namespace
-// kube-system, which stands for the cluster.
+// Audience returns the audience of a namespace's sets. It identifies this namespace of this
+// cluster, and no other namespace of the same name. cluster is the UID of the namespace
+// kube-system, which identifies the cluster.
 func Audience(cluster types.UID, namespace *corev1.Namespace) string {
 	return string(cluster) + "/" + namespace.Name + "/" + string(namespace.UID)
 }

@@ -19,16 +19,16 @@ const (
 	// DefaultLifetime is how long a key is current.
 	DefaultLifetime = 2160 * time.Hour
 
-	// LeastLifetime is the shortest lifetime that a key may be given.
+	// LeastLifetime is the shortest lifetime of a key.
 	LeastLifetime = time.Hour
 
-	// keepRetired is for how long at least a key goes on signing after its
-	// retirement. Until then a replica that has not read the new key, or an admission
-	// that began before, may make pods that trust the retired key.
+	// keepRetired is the minimum time for which a key signs after its retirement. Until then, a
+	// replica that has not read the new key, or an admission that began before, may make pods
+	// that trust the retired key.
 	keepRetired = time.Hour
 )
 
-// rotate makes a new key the current one and retires the one before.
+// rotate makes a new current key, and retires the previous one.
 func (r Ring) rotate(now time.Time) (Ring, error) {
 	if n := 1 + len(r.retired); n >= signed.MaxSignatures && r.current.private != nil {
 		return r, fmt.Errorf("there are %d signing keys, and a set can have no more signatures: restart the workloads whose pods trust the oldest keys, which are %s",
@@ -75,7 +75,7 @@ func (r Ring) prune(trusts [][]string, now time.Time) (next Ring, removed []stri
 	return next, removed
 }
 
-// reaches reports whether a broker that trusts these keys takes what this ring signs.
+// reaches reports whether a broker that trusts these keys accepts sets that this ring signs.
 func (r Ring) reaches(ids []string) bool {
 	return slices.Contains(ids, r.current.id) ||
 		slices.ContainsFunc(r.retired, func(k key) bool { return slices.Contains(ids, k.id) })
@@ -93,7 +93,7 @@ func TrustedBy(pod *corev1.Pod) []string {
 	list, _ := contract.ArgumentOf(broker.Args, contract.TrustedKeysFlag)
 	var ids []string
 	for text := range strings.SplitSeq(list, ",") {
-		// A text that is no key is left out: a broker with it does not start.
+		// A text that is not a key is left out, because a broker with it does not start.
 		if public, err := signed.ParseKey(text); err == nil {
 			ids = append(ids, signed.KeyID(public))
 		}

@@ -29,23 +29,23 @@ const (
 
 // Annotations of the Secret. The times are in RFC 3339.
 const (
-	// RotateAnnotation asks for a new key; its value does not matter. It is removed
-	// once there is one.
+	// RotateAnnotation asks for a new key. Its value does not matter. It is removed once the key
+	// was made.
 	RotateAnnotation = contract.AnnotationPrefix + "rotate-signing-key"
 
 	currentSinceAnnotation = contract.AnnotationPrefix + "signing-key-current-since"
-	// retiredSincePrefix and the id of a key.
+	// retiredSincePrefix is followed by the id of a key.
 	retiredSincePrefix = contract.AnnotationPrefix + "signing-key-retired-since-"
 )
 
 // pemType is the type of a PKCS #8 private key in PEM.
 const pemType = "PRIVATE KEY"
 
-// errNoCurrent means that the Secret has no current key: somebody took it out.
+// errNoCurrent means that the Secret has no current key, because somebody has removed it.
 var errNoCurrent = errors.New("entry " + currentEntry + " is not there")
 
-// readSecret returns the keys. Errors name entries and never what is in them. With
-// errNoCurrent the retired keys are returned.
+// readSecret returns the keys. Errors name entries but never quote them. If the error is
+// errNoCurrent, it returns the retired keys.
 func readSecret(secret *corev1.Secret) (Ring, error) {
 	var r Ring
 	var problems []error
@@ -116,7 +116,7 @@ func readKey(data []byte) (ed25519.PrivateKey, error) {
 	return private, nil
 }
 
-// writeSecret puts the keys, and only those, into the Secret.
+// writeSecret sets the keys of the Secret, and removes all other entries.
 func (r Ring) writeSecret(secret *corev1.Secret) error {
 	secret.Data = map[string][]byte{}
 	for key := range secret.Annotations {

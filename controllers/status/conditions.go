@@ -22,7 +22,7 @@ func accepted(v render.Verdict) metav1.Condition {
 	return metav1.Condition{Type: v1alpha1.ConditionAccepted, Status: status, Reason: v.Reason, Message: v.Message}
 }
 
-// deleting is the verdict on a profile that only its finalizers keep.
+// deleting is the verdict on a deleted profile that only has finalizers left.
 var deleting = render.Verdict{Reason: v1alpha1.ReasonDeleting, Message: "The profile is being deleted."}
 
 // conditions makes the conditions of a profile.
@@ -33,10 +33,9 @@ type conditions struct {
 	assessments       *assessments
 }
 
-// propagated returns the condition Propagated for a profile in sets with these
-// numbers of brokers. What is known to be wrong counts before what is not known. While
-// the profile is rolled out, it has not reached all brokers, though the set has; rollout
-// is the status of the rollout, nil for none.
+// propagated returns the condition Propagated for a profile in sets with these numbers of
+// brokers. Known problems take precedence over unknown states. During a rollout, the profile has
+// not reached all brokers although the set has. rollout is the status of the rollout, or nil.
 func (c conditions) propagated(s distribute.Summary, verdict render.Verdict, rollout *v1alpha1.RolloutStatus) metav1.Condition {
 	condition := func(status metav1.ConditionStatus, reason, message string, args ...any) metav1.Condition {
 		return metav1.Condition{Type: v1alpha1.ConditionPropagated, Status: status, Reason: reason, Message: fmt.Sprintf(message, args...)}
@@ -68,13 +67,14 @@ func (c conditions) propagated(s distribute.Summary, verdict render.Verdict, rol
 	}
 }
 
-// isOf reports whether the status of a rollout is about the change that does not reach all
+// isOf reports whether the status of a rollout is about the change that has not reached all
 // brokers yet.
 func isOf(rollout *v1alpha1.RolloutStatus, verdict render.Verdict) bool {
 	return rollout != nil && verdict.Rolling != "" && rollout.Digest == verdict.Rolling && rollout.Phase != v1alpha1.RolloutComplete
 }
 
-// waited returns what was done for brokers that are behind. It ends with the kubelet.
+// waited returns the part of a sentence about what the operator has done for brokers that are
+// behind. It ends with the word kubelet.
 func (c conditions) waited() string {
 	if !c.annotate {
 		return "since pods are not annotated to make the kubelet sync at once"

@@ -17,8 +17,8 @@ import (
 // brokerLog is the command that shows the log of a broker.
 const brokerLog = "kubectl logs POD -c " + contract.BrokerContainer
 
-// degraded returns the condition Degraded for a profile with this verdict in sets
-// with these numbers of brokers. Where several things are wrong, it names the worst.
+// degraded returns the condition Degraded for a profile with this verdict in sets with these
+// numbers of brokers. If there are several problems, it names the worst.
 func (c conditions) degraded(s distribute.Summary, verdict render.Verdict) metav1.Condition {
 	wrong := func(reason, message string, args ...any) metav1.Condition {
 		return metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionTrue, Reason: reason, Message: fmt.Sprintf(message, args...)}

@@ -34,11 +34,10 @@ const (
 	actionDistribute = "Distribute"
 )
 
-// reporter makes events about what somebody should notice: on a profile, that a new
-// version of it was accepted, refused or propagated, and nothing about a profile that did
-// not change while another one of its set did; on the ConfigMap of a namespace,
-// that brokers don't get its set or can't be asked. Each is reported once, when it
-// begins.
+// reporter makes events. An event on a profile says that a new version of it was accepted,
+// refused or propagated. There is none if only another profile of the set changed. An event on
+// the ConfigMap of a namespace says that brokers do not get its set or cannot be asked. Each is
+// reported once, when it begins.
 type reporter struct {
 	recorder   events.EventRecorder
 	client     client.Client
@@ -71,8 +70,8 @@ func (r *reporter) reportProfile(m *memory, object client.Object, before, after 
 	}
 }
 
-// reportSet makes an event on the namespace's ConfigMap when distributing its set
-// becomes a problem, when the problem becomes another, and when it ends.
+// reportSet makes an event on the namespace's ConfigMap when a problem of distributing its set
+// begins, changes or ends.
 func (r *reporter) reportSet(ctx context.Context, namespace string, s distribute.Summary) error {
 	if !settled(s) || s.Digest == "" {
 		return nil

@@ -12,9 +12,9 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/state"
 )
 
-// settledDelay is how long a status waits that differs only in numbers. So pods that
-// come and go, and brokers that take a set one after the other, make one write. The
-// numbers at the end of a change that somebody may be waiting for are written at once.
+// settledDelay is how long a status waits that differs only in numbers. So pods that are created
+// and deleted, and brokers that take a set one after the other, cause one write. The numbers at
+// the end of a change that somebody may be waiting for are written at once.
 const settledDelay = 2 * time.Second
 
 // movingDelay is the same while brokers are still being updated. Most profiles of a
@@ -39,7 +39,7 @@ const (
 	numbersInterval = numbersPeriod / maxNumbers
 )
 
-// difference is how a status differs from the one that is written.
+// difference is the kind of the difference between a status and the written one.
 type difference int
 
 const (
@@ -49,40 +49,41 @@ const (
 	urgent               // in something that somebody may be waiting for
 )
 
-// memory is what one reconciler remembers of the statuses that it writes. It decides
-// when a status is worth a write. It is safe for concurrent use.
+// memory is the memory of one reconciler about the statuses that it writes. It decides when a
+// status is written. It is safe for concurrent use.
 type memory struct {
 	// moving is how long numbers wait while brokers are being updated.
 	moving time.Duration
 
 	mu sync.Mutex
-	// profiles are by namespace, empty for a ClusterCryptoProfile, and name.
+	// profiles are by namespace, which is empty for a ClusterCryptoProfile, and by name.
 	profiles map[string]map[string]remembered
-	// numbersFrom is from when on statuses of a namespace may be written for numbers alone.
+	// numbersFrom is the time from which statuses of a namespace may be written that differ only
+	// in numbers.
 	numbersFrom map[string]time.Time
 }
 
-// remembered is what is known of one profile. It is dropped when nothing is known.
+// remembered is the memory of one profile. It is dropped when it is empty.
 type remembered struct {
-	// differsSince is when the status began to differ from what is written.
+	// differsSince is the time since which the status differs from the written one.
 	differsSince time.Time
-	// awaited is true when the profile itself changed, so that somebody may be waiting
-	// for the result.
+	// awaited reports whether the profile itself changed, so that somebody may be waiting for the
+	// result.
 	awaited bool
 	// pendingVersion is the resource version of the last write, until the cache has it.
 	pendingVersion string
-	// propagatedGeneration is the generation that was propagated before the profile was
-	// written as not propagated, 0 for none.
+	// propagatedGeneration is the generation that was propagated before the profile was written
+	// as not propagated, or 0.
 	propagatedGeneration int64
-	// completeGeneration is the generation of a ClusterCryptoProfile that is known in
-	// all of its namespaces, 0 for none.
+	// completeGeneration is the generation of a ClusterCryptoProfile that is known in all of its
+	// namespaces, or 0.
 	completeGeneration int64
 	// findings are the values of the metric for the profile.
 	findings findings
 }
 
-// newMemory returns a memory of nothing. annotate is whether pods are annotated to make
-// their kubelets refresh the profiles at once.
+// newMemory returns an empty memory. annotate reports whether pods are annotated to make their
+// kubelets refresh the profiles at once.
 func newMemory(annotate bool) *memory {
 	m := &memory{moving: movingDelay, profiles: map[string]map[string]remembered{}, numbersFrom: map[string]time.Time{}}
 	if !annotate {
@@ -91,7 +92,7 @@ func newMemory(annotate bool) *memory {
 	return m
 }
 
-// update changes what is known of a profile.
+// update changes the memory of a profile.
 func (m *memory) update(name types.NamespacedName, change func(*remembered)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -115,15 +116,15 @@ func (m *memory) drop(namespace, name string) {
 	}
 }
 
-// forget drops what is known of a profile that is gone.
+// forget drops the memory of a profile that is gone.
 func (m *memory) forget(name types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.drop(name.Namespace, name.Name)
 }
 
-// retain drops what is known of profiles of a namespace that are gone, and of the
-// namespace when none is left.
+// retain drops the memory of profiles of a namespace that are gone, and of the namespace if none
+// is left.
 func (m *memory) retain(namespace string, exists func(name string) bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -139,11 +140,11 @@ func (m *memory) retain(namespace string, exists func(name string) bool) {
 	}
 }
 
-// delay returns how long to wait before the status of a profile is written. differs
-// says how the status differs from what is written, and settled is true when no broker is
-// being updated. alike is the number of profiles whose writes for numbers the delay has to
-// spread, this one included. If the status differs in numbers alone for which nobody waits,
-// numbersSince is since when, else zero.
+// delay returns how long to wait before the status of a profile is written. differs is the
+// difference from the written status, and settled reports whether no broker is being updated.
+// alike is the number of profiles, including this one, whose writes for numbers the delay has to
+// spread. If the status differs only in numbers for which nobody waits, numbersSince is the time
+// since which it differs, and otherwise zero.
 func (m *memory) delay(name types.NamespacedName, differs difference, settled bool, alike int, now time.Time) (delay time.Duration, numbersSince time.Time) {
 	m.update(name, func(known *remembered) {
 		known.awaited = known.awaited || differs == urgent
@@ -171,15 +172,15 @@ func (m *memory) numbersWait(namespace string, now time.Time) time.Duration {
 	return max(0, m.numbersFrom[namespace].Sub(now))
 }
 
-// wroteNumbers remembers that so many statuses of a namespace were written for numbers
-// alone since begin.
+// wroteNumbers records that this many statuses of a namespace were written only for numbers since
+// begin.
 func (m *memory) wroteNumbers(namespace string, count int, begin time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.numbersFrom[namespace] = begin.Add(time.Duration(count) * numbersInterval)
 }
 
-// patience returns for how long a status may differ that is not urgent.
+// patience returns how long a status that is not urgent may differ.
 func (known *remembered) patience(differs difference, settled bool, alike int, moving time.Duration) time.Duration {
 	shared := time.Duration(alike) * numbersInterval
 	switch {
@@ -196,7 +197,7 @@ func (known *remembered) patience(differs difference, settled bool, alike int, m
 	}
 }
 
-// wrote remembers the resource version that a write returned.
+// wrote stores the resource version that a write returned.
 func (m *memory) wrote(name types.NamespacedName, version string) {
 	m.update(name, func(known *remembered) { known.differsSince, known.pendingVersion = time.Time{}, version })
 }

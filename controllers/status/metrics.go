@@ -16,7 +16,7 @@ var conditionsDescription = prometheus.NewDesc(
 	"Profiles that have a condition which says that something is wrong or not known, by kind, namespace (empty for ClusterCryptoProfiles), condition, status and reason. What no profile has is not listed.",
 	[]string{"kind", "namespace", "condition", "status", "reason"}, nil)
 
-// healthy has the conditions that are counted, and the status that is not counted.
+// healthy has the healthy status of each counted condition. Other statuses are counted.
 var healthy = [...]struct {
 	condition string
 	status    metav1.ConditionStatus
@@ -47,13 +47,13 @@ func findingsOf(conditions []metav1.Condition) (found findings) {
 	return found
 }
 
-// found remembers the findings of a profile for the metric. The status with these
-// conditions may be written later.
+// found stores the findings of a profile for the metric. The status with these conditions may be
+// written later.
 func (m *memory) found(name types.NamespacedName, conditions []metav1.Condition) {
 	m.update(name, func(known *remembered) { known.findings = findingsOf(conditions) })
 }
 
-// conditionMetrics counts the profiles that two memories know.
+// conditionMetrics counts the profiles in two memories.
 type conditionMetrics struct{ profiles, cluster *memory }
 
 var _ prometheus.Collector = conditionMetrics{}

@@ -12,7 +12,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
-// The severities of what is wrong with a profile in a namespace.
+// The severities of problems of a profile in a namespace.
 const (
 	fine = iota
 	unknown
@@ -59,7 +59,7 @@ func bySeverity(a, b *share) int {
 	)
 }
 
-// listed returns the namespaces that a status lists: the first ones of those in order.
+// listed returns the namespaces that a status lists: the first ones of an ordered list.
 func listed(ordered []*share) []v1alpha1.NamespaceStatus {
 	var listed []v1alpha1.NamespaceStatus
 	for _, s := range ordered[:min(len(ordered), v1alpha1.MaxPerNamespace)] {

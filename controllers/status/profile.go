@@ -20,8 +20,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
-// collectPause is how long a request waits, so that what happens at about the same
-// time becomes one status.
+// collectPause is how long a request waits, so that events at about the same time become one
+// status.
 const collectPause = 50 * time.Millisecond
 
 // profileReconciler writes the status of all CryptoProfiles of a namespace.
@@ -34,7 +34,7 @@ type profileReconciler struct {
 	conditions  conditions
 	reporter    *reporter
 	memory      *memory
-	// cluster is where ClusterCryptoProfiles wait for their status.
+	// cluster is the queue of ClusterCryptoProfiles that need a status.
 	cluster queue.Queue
 }
 
@@ -90,7 +90,7 @@ func sooner(a, b time.Duration) time.Duration {
 	return min(a, b)
 }
 
-// common is what the profiles of a namespace have in common.
+// common has the values that all profiles of a namespace share.
 type common struct {
 	decided *state.Decision
 	brokers distribute.Summary
@@ -98,18 +98,18 @@ type common struct {
 	withdrawn map[string]time.Time
 }
 
-// pending is a status that is to be written.
+// pending is a status that has to be written.
 type pending struct {
-	// profile is of the cache.
+	// profile belongs to the cache.
 	profile *v1alpha1.CryptoProfile
 	status  *v1alpha1.ProfileStatus
-	// numbersSince is since when it differs in numbers alone, zero if it differs in
-	// more.
+	// numbersSince is the time since which it differs only in numbers. It is zero if it differs
+	// in more.
 	numbersSince time.Time
 }
 
-// compare returns the status of a profile if it is to be written now, and nil otherwise.
-// It returns after which time to try again, 0 for not at all.
+// compare returns the status of a profile if it has to be written now, and nil otherwise. It also
+// returns the time after which to try again, or 0.
 func (r *profileReconciler) compare(p *v1alpha1.CryptoProfile, all common) (*pending, time.Duration) {
 	decided := all.decided
 	verdict, judged := verdictOn(p, decided)
@@ -141,9 +141,9 @@ func (r *profileReconciler) compare(p *v1alpha1.CryptoProfile, all common) (*pen
 	return &pending{p, status, numbersSince}, 0
 }
 
-// write writes statuses of a namespace: first those that differ in more than numbers, then
-// as many of the others as it may now, those first that have differed for the longest time.
-// It returns after which time to go on, 0 if it has written all of them.
+// write writes statuses of a namespace. First it writes statuses that differ in more than
+// numbers, and then as many others as it may, in the order of the time for which they have
+// differed. It returns the time after which to continue, or 0 if it has written all of them.
 func (r *profileReconciler) write(ctx context.Context, namespace string, due []pending, all common) (time.Duration, error) {
 	slices.SortFunc(due, func(a, b pending) int { return a.numbersSince.Compare(b.numbersSince) })
 	begin, numbers := time.Now(), 0
@@ -178,8 +178,8 @@ func (r *profileReconciler) writeOne(ctx context.Context, one pending, all commo
 	return nil
 }
 
-// shares returns what is known of ClusterCryptoProfiles in a namespace, by
-// metadata.name. decided is nil if nothing is decided.
+// shares returns the states of ClusterCryptoProfiles in a namespace, by metadata.name. decided is
+// nil if nothing is decided.
 func (r *profileReconciler) shares(namespace string, decided *state.Decision, brokers distribute.Summary) map[string]*share {
 	if decided == nil {
 		return nil
@@ -201,7 +201,7 @@ func (r *profileReconciler) shares(namespace string, decided *state.Decision, br
 	return shares
 }
 
-// withSet adds to the verdict on a profile what is wrong with the whole set.
+// withSet adds problems of the whole set to the verdict on a profile.
 func withSet(verdict render.Verdict, decided *state.Decision) render.Verdict {
 	if verdict.Accepted && decided.Failure != "" {
 		verdict.Accepted, verdict.Reason, verdict.Message = false, v1alpha1.ReasonNotWritten, decided.Failure
@@ -221,8 +221,8 @@ func sameButDigest(a, b *v1alpha1.ProfileStatus) bool {
 	return equality.Semantic.DeepEqual(a, &other)
 }
 
-// verdictOn returns what was decided about a CryptoProfile, and false if the
-// decision is about another generation of it.
+// verdictOn returns the verdict on a CryptoProfile. It returns false if the decision is about
+// another generation.
 func verdictOn(p *v1alpha1.CryptoProfile, decided *state.Decision) (render.Verdict, bool) {
 	if decided.Excluded {
 		return render.Verdict{

@@ -13,8 +13,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
-// ready returns the condition Ready, which follows from the other three. It has the reason
-// and the message of the one that decides: the first that is not as it should be.
+// ready returns the condition Ready, which follows from the other three. It has the reason and
+// the message of the first condition that is not healthy.
 func ready(accepted, degraded, propagated metav1.Condition) metav1.Condition {
 	decides := propagated
 	switch {
@@ -28,8 +28,8 @@ func ready(accepted, degraded, propagated metav1.Condition) metav1.Condition {
 	return decides
 }
 
-// triedAgain are the reasons why a profile is not accepted that end without a change of a
-// profile: the operator tries again, or the object goes.
+// triedAgain are reasons of profiles that are not accepted, which end without a change of a
+// profile: the operator tries again, or the object is deleted.
 var triedAgain = []string{v1alpha1.ReasonNotWritten, v1alpha1.ReasonDeleting}
 
 // setStalled sets the condition Stalled while a person has to act: the profile is not

@@ -15,7 +15,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/state"
 )
 
-// How many requests each reconciler handles at a time.
+// The numbers of requests that each reconciler handles at a time.
 const (
 	profileWorkers = 4
 	clusterWorkers = 2
@@ -36,7 +36,7 @@ type Options struct {
 	Queue queue.Queue
 	// Distributor counts the brokers of a namespace.
 	Distributor *distribute.Distributor
-	// Metrics is where metrics are registered.
+	// Metrics is the registry of metrics.
 	Metrics prometheus.Registerer
 }
 

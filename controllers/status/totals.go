@@ -14,9 +14,9 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
-// totals has what is known of each ClusterCryptoProfile in each of its namespaces, and
-// the sums over the namespaces. An update of one namespace costs the same however many
-// there are. It is safe for concurrent use.
+// totals has the state of each ClusterCryptoProfile in each of its namespaces, and the sums over
+// the namespaces. The cost of an update of one namespace does not depend on their number. It is
+// safe for concurrent use.
 type totals struct {
 	mu sync.Mutex
 	// profiles are the sums by metadata.name.
@@ -29,7 +29,7 @@ func newTotals() *totals {
 	return &totals{profiles: map[string]*sums{}, namespaces: map[string][]string{}}
 }
 
-// share is what is known of a profile in one namespace.
+// share is the state of a profile in one namespace.
 type share struct {
 	inNamespace
 	verdict  render.Verdict
@@ -37,7 +37,7 @@ type share struct {
 	withheld []downgrade.Change
 }
 
-// special reports whether the namespace has more to report than is in the sums.
+// special reports whether the namespace has more to report than the sums.
 func (s *share) special() bool {
 	return len(s.withheld) > 0 || s.verdict.Held != "" || s.brokers.Partial > 0
 }
@@ -45,7 +45,7 @@ func (s *share) special() bool {
 // sums are the sums of a profile over its namespaces.
 type sums struct {
 	shares map[string]*share
-	// ordered are the shares, the most severe first.
+	// ordered has the shares, the most severe first.
 	ordered []*share
 	brokers distribute.Summary
 	refused int
@@ -59,9 +59,8 @@ type sums struct {
 	special map[string]bool
 }
 
-// update replaces what is known of profiles in a namespace, by metadata.name. It
-// returns the names of the profiles for which something changed. An empty map removes
-// the namespace.
+// update replaces the states of profiles in a namespace, by metadata.name. It returns the names
+// of the profiles for which something changed. An empty map removes the namespace.
 func (t *totals) update(namespace string, shares map[string]*share) (changed []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -133,8 +132,8 @@ func (a *sums) remove(namespace string) {
 	delete(a.special, namespace)
 }
 
-// of returns the total of a profile, and false while what is known of a namespace is
-// about another generation of it.
+// of returns the total of a profile. It returns false while the state in a namespace is about
+// another generation.
 func (t *totals) of(name string, generation int64) (total, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -185,8 +184,8 @@ func (t *totals) took(name string) (longest time.Duration) {
 	return longest
 }
 
-// addUp adds the numbers of a namespace to a sum, or subtracts them with a sign of -1.
-// It leaves out what is no number of brokers.
+// addUp adds the numbers of a namespace to a sum, or subtracts them with a sign of -1. It ignores
+// fields that are not numbers of brokers.
 func addUp(a, b distribute.Summary, sign int) distribute.Summary {
 	return distribute.Summary{
 		Pods:       a.Pods + sign*b.Pods,

@@ -29,8 +29,8 @@ func withheldOf(decided *state.Decision, kind, name string) []downgrade.Change {
 	return changes
 }
 
-// setWithheld sets the condition DowngradeWithheld for the changes of one object that
-// are withheld, and reports whether that changed the conditions.
+// setWithheld sets the condition DowngradeWithheld for the withheld changes of one object, and
+// reports whether that changed the conditions.
 func setWithheld(conditions *[]metav1.Condition, generation int64, changes []downgrade.Change) bool {
 	c := metav1.Condition{Type: v1alpha1.ConditionDowngradeWithheld, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonWeaker}
 	switch {
@@ -44,8 +44,8 @@ func setWithheld(conditions *[]metav1.Condition, generation int64, changes []dow
 	return statuspatch.SetCondition(conditions, c, generation)
 }
 
-// withheldMessage names the first of several changes, and one command that allows all.
-// Changes of a ClusterCryptoProfile are alike in most of its namespaces.
+// withheldMessage names the first of several changes, and one command that allows all. Changes of
+// a ClusterCryptoProfile are equal in most of its namespaces.
 func withheldMessage(changes []downgrade.Change) string {
 	digests := map[string]int{}
 	for _, c := range changes {

@@ -37,8 +37,8 @@ func (c conditions) fill(status *v1alpha1.ProfileStatus, object client.Object, s
 	return urgent
 }
 
-// differenceOf returns how a status differs from the one that is written. isUrgent is
-// what fill returned.
+// differenceOf returns the difference between a status and the written one. isUrgent is the
+// result of fill.
 func differenceOf(status, written *v1alpha1.ProfileStatus, equal, isUrgent bool) difference {
 	switch {
 	case equal:

@@ -24,19 +24,19 @@ import (
 // name, and a watch of one name with that name, so all verbs are limited to that one.
 
 const (
-	// Pause is the time until a change by somebody else is reverted where the template
-	// can't be watched.
+	// Pause is the time until a change by somebody else is reverted if the template cannot be
+	// watched.
 	Pause = 30 * time.Second
-	// leastPause is the least time between two changes by somebody else that are reverted.
+	// leastPause is the shortest time between two reverts of changes by somebody else.
 	leastPause = time.Second
-	// failurePause is the time until what failed is tried again.
+	// failurePause is the time until a failed step is tried again.
 	failurePause = time.Second
 	// fieldManager owns the fields of the template.
 	fieldManager = v1alpha1.FieldManager + "-template"
 )
 
-// Reconciler makes the InjectionTemplate what it should be: at its start, after each call
-// of Changed, and when somebody else changed it.
+// Reconciler writes the InjectionTemplate at its start, after each call of Changed, and after a
+// change by somebody else.
 type Reconciler struct {
 	client  client.WithWatch
 	name    string
@@ -45,9 +45,8 @@ type Reconciler struct {
 	pause   time.Duration
 }
 
-// New returns a reconciler of the InjectionTemplate with a name. It calls render each
-// time for what the template has to be. It is a runnable for a manager, and runs on the
-// leader.
+// New returns a reconciler of the InjectionTemplate with a name. It calls render each time to get
+// the template. It is a runnable for a manager, and runs on the leader.
 func New(c client.WithWatch, name string, render func(context.Context) (v1alpha1.InjectionTemplateSpec, error)) *Reconciler {
 	return &Reconciler{client: c, name: name, render: render, changed: make(chan struct{}, 1), pause: Pause}
 }
@@ -60,7 +59,7 @@ func (r *Reconciler) Changed() {
 	}
 }
 
-// NeedLeaderElection returns true: one writer is enough.
+// NeedLeaderElection returns true, because one writer is enough.
 func (r *Reconciler) NeedLeaderElection() bool { return true }
 
 // Start reconciles the template until the context ends.
@@ -87,9 +86,9 @@ func (r *Reconciler) Start(ctx context.Context) error {
 	return nil
 }
 
-// wait returns when the template may have to be another one. It watches the template, and
-// ignores the event about the version that was applied, empty for a failure: then it waits
-// for the pause. The API server ends a watch after some minutes, which counts as a change.
+// wait returns when the template may have to be written again. It watches the template, and
+// ignores the event about the applied version. If version is empty, the last write failed, and it
+// waits for the pause. The API server ends a watch after some minutes, which counts as a change.
 func (r *Reconciler) wait(ctx context.Context, version string, pause time.Duration) {
 	var events <-chan watch.Event
 	if version != "" {
@@ -123,8 +122,8 @@ func (r *Reconciler) wait(ctx context.Context, version string, pause time.Durati
 	}
 }
 
-// apply applies the template and returns its resource version. Where nothing has to be
-// changed, the API server writes nothing.
+// apply applies the template and returns its resource version. If nothing has changed, the API
+// server writes nothing.
 func (r *Reconciler) apply(ctx context.Context) (version string, err error) {
 	spec, err := r.render(ctx)
 	if err != nil {

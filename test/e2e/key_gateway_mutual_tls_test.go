@@ -33,7 +33,7 @@ func TestPodsEncryptUnderAKeyWithCertificatesWithoutWhichAStolenTokenIsRefused(t
 		t.Errorf("without a certificate, the call ends with %v, expected Unavailable: there is no connection", err)
 	}
 	err := callGateway(t, users.namespace, token, certificateOf(t, thief))
-	if status.Code(err) != codes.Unauthenticated || !strings.Contains(err.Error(), "the certificate of the connection is not the one of the pod of the token") {
+	if status.Code(err) != codes.Unauthenticated || !strings.Contains(err.Error(), "the certificate of the connection does not belong to the pod of the token") {
 		t.Errorf("with the certificate of another pod, the gateway answers %v", err)
 	}
 	if err := callGateway(t, users.namespace, token, certificateOf(t, victim)); err != nil {

@@ -282,13 +282,13 @@ func TestProfilesThatTheNamespaceDoesNotHaveAreWarnedOf(t *testing.T) {
 	}{
 		"all are there": {profiles, []func(*corev1.Pod){fixture.Annotated("profiles", "Default,Signing"), fixture.Annotated("profiles.app", "Signing")}, nil},
 		"one is not": {profiles, []func(*corev1.Pod){fixture.Annotated("profiles", "Default,Signng")}, []string{
-			`metadata.annotations[cryptobroker.io/profiles]: found profiles that namespace "shop" does not have now: "Signng"; calls with them fail until it does`,
+			`metadata.annotations[cryptobroker.io/profiles]: found profiles that namespace "shop" does not have now: "Signng"; calls with these profiles fail until the namespace has them`,
 		}},
 		"one of a container is not": {profiles, []func(*corev1.Pod){fixture.Annotated("profiles.app", "default")}, []string{
-			`metadata.annotations[cryptobroker.io/profiles.app]: found profiles that namespace "shop" does not have now: "default" (did you mean "Default"?); calls with them fail until it does`,
+			`metadata.annotations[cryptobroker.io/profiles.app]: found profiles that namespace "shop" does not have now: "default" (did you mean "Default"?); calls with these profiles fail until the namespace has them`,
 		}},
 		"many are not": {profiles, []func(*corev1.Pod){fixture.Annotated("profiles", "a,b,c,d,e,f,g")}, []string{
-			`metadata.annotations[cryptobroker.io/profiles]: found profiles that namespace "shop" does not have now: "a", "b", "c", "d", "e", 2 more; calls with them fail until it does`,
+			`metadata.annotations[cryptobroker.io/profiles]: found profiles that namespace "shop" does not have now: "a", "b", "c", "d", "e", 2 more; calls with these profiles fail until the namespace has them`,
 		}},
 		"the profiles could not be read": {[]byte{}, []func(*corev1.Pod){fixture.Annotated("profiles", "a")}, nil},
 	} {

@@ -58,7 +58,7 @@ func (o *podOptions) unknownProfiles(namespace string, file []byte) []string {
 			unknown = append(unknown[:maxUnknownProfiles], fmt.Sprintf("%d more", more))
 		}
 		if len(unknown) > 0 {
-			warnings = append(warnings, fmt.Sprintf("metadata.annotations[%s]: found profiles that namespace %q does not have now: %s; calls with them fail until it does",
+			warnings = append(warnings, fmt.Sprintf("metadata.annotations[%s]: found profiles that namespace %q does not have now: %s; calls with these profiles fail until the namespace has them",
 				annotation, namespace, strings.Join(unknown, ", ")))
 		}
 	}

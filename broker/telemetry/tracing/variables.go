@@ -45,7 +45,7 @@ func (c *Config) Variables() []Variable {
 		{Name: traces + "CERTIFICATE", signals: true, Flag: "traces-certificate", Kind: "path", Set: into(&c.collector.certificate, trimmed),
 			Usage: "PEM file with the certificate authorities that verify the collector's certificate (default the authorities of the system); also " + otlp + "CERTIFICATE"},
 		{Name: contract.TracesAuthoritiesVariable, Kind: "pem", Secret: true, Set: into(&c.collector.authorities, trimmed),
-			Usage: "certificate authorities that verify the collector's certificate, as PEM and no path; instead of " + otlp + "CERTIFICATE"},
+			Usage: "certificate authorities that verify the collector's certificate, as PEM text instead of a path; instead of " + otlp + "CERTIFICATE"},
 		{Name: traces + "CLIENT_CERTIFICATE", signals: true, Flag: "traces-client-certificate", Kind: "path", Set: into(&c.collector.clientCertificate, trimmed),
 			Usage: "PEM file with the client certificate that the broker presents to the collector; also " + otlp + "CLIENT_CERTIFICATE"},
 		{Name: traces + "CLIENT_KEY", signals: true, Flag: "traces-client-key", Kind: "path", Set: into(&c.collector.clientKey, trimmed),

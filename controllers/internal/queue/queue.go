@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package queue makes the work queues of the controllers, and the requests in
-// them. Other parts of the operator may add to a queue: a controller hands on what
-// it learned directly, without a write to the API server.
+// Package queue makes the work queues of the controllers, and the requests in them. Other parts
+// of the operator may add to a queue, so a controller passes results on directly, without a write
+// to the API server.
 package queue
 
 import (

@@ -47,15 +47,16 @@ var RolloutChanged = predicate.Funcs{
 	},
 }
 
-// StepChanged is as SpecChanged. Of status.rollout it takes what decides which brokers get the
-// new profile. The rest of it changes with every broker, and no set depends on it.
+// StepChanged is as SpecChanged. It also takes updates of the parts of status.rollout that decide
+// which brokers get the new profile. The other parts change with every broker, and no set depends
+// on them.
 var StepChanged = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		return SpecChanged.Update(e) || stepOf(rolloutOf(e.ObjectOld)) != stepOf(rolloutOf(e.ObjectNew))
 	},
 }
 
-// step is what decides which brokers get the new profile of a rollout.
+// step has the parts of status.rollout that decide which brokers get the new profile.
 type step struct {
 	digest             string
 	step               int32

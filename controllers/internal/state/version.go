@@ -15,8 +15,7 @@ func IsBehind(found, written string) bool {
 	if found == "" {
 		return true
 	}
-	// Versions that can't be compared, which no API server should give, leave
-	// only one choice: to believe the cache.
+	// If the versions cannot be compared, which no API server should cause, use the cache.
 	order, err := resourceversion.CompareResourceVersion(found, written)
 	return err == nil && order < 0
 }

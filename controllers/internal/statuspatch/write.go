@@ -22,7 +22,7 @@ import (
 // maxConditionMessage is the API's limit of a condition's message in bytes.
 const maxConditionMessage = 32768
 
-// SetCondition puts a condition into the list, and reports whether that changed the list.
+// SetCondition sets a condition in the list, and reports whether that changed the list.
 func SetCondition(all *[]metav1.Condition, c metav1.Condition, generation int64) bool {
 	c.ObservedGeneration = generation
 	c.Message = event.Truncate(c.Message, maxConditionMessage)
@@ -59,8 +59,8 @@ func IsGone(err error) bool {
 	return apierrors.IsNotFound(err) || apierrors.IsConflict(err) || invalid && cause.Field == "metadata.uid"
 }
 
-// replacing returns the status with a null for each field that only the object's
-// present status has, since a merge patch keeps fields that it does not name.
+// replacing returns the status with a null for each field that only the object's current status
+// has, because a merge patch keeps fields that it does not name.
 func replacing(object client.Object, status any, others []string) (map[string]any, error) {
 	before, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {

@@ -121,7 +121,7 @@ func CheckAllowedImage(image string) error {
 	case pinned && !digestPattern.MatchString(digest):
 		return fmt.Errorf("%q, expected behind @ a digest of the form sha256: and 64 hexadecimal digits", image)
 	case !pinned && (!tagged || tag == ""):
-		return fmt.Errorf("%q, expected an image with a tag or a digest: without, it would be any image of the repository", image)
+		return fmt.Errorf("%q, expected an image with a tag or a digest: without either, it could be any image of the repository", image)
 	}
 	return nil
 }

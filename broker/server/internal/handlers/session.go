@@ -109,7 +109,7 @@ func (h *Handlers) sessionError(c *Call, name string, err error) error {
 	case errors.As(err, &input):
 		return requests.Invalid(c.Operation, input.Field, "%s", input.Problem)
 	case errors.Is(err, session.ErrRefused):
-		return requests.Refused(codes.InvalidArgument, c.Operation, name, "the request is not authentic, not of a session of this caller, out of the clock window, or was opened before")
+		return requests.Refused(codes.InvalidArgument, c.Operation, name, "the request is not authentic, belongs to no session of this caller, is outside the clock window, or was opened before")
 	case errors.Is(err, session.ErrEnded):
 		return requests.Refused(codes.FailedPrecondition, c.Operation, name, "this caller has no such session, or it has ended, has sealed as many replies as it may, or has another key than the request had")
 	case errors.Is(err, session.ErrFull):

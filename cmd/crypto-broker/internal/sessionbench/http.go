@@ -43,7 +43,7 @@ func ParseURL(text string) (*url.URL, error) {
 	case u.Scheme != "http" && u.Scheme != "https", u.Host == "":
 		return nil, fmt.Errorf("found %q, expected http:// or https:// and a host", text)
 	case strings.TrimSuffix(u.Path, "/") != "", u.RawQuery != "", u.User != nil, u.Fragment != "":
-		return nil, fmt.Errorf("found %q, expected nothing behind the host: --path has the path", text)
+		return nil, fmt.Errorf("found %q, expected nothing after the host: --path has the path", text)
 	}
 	return u, nil
 }

@@ -91,7 +91,7 @@ func (t *tokens) pod(ctx context.Context, token string, from netip.Addr) (servic
 		return service.Pod{}, err
 	}
 	if !place.has(from) {
-		return service.Pod{}, fmt.Errorf("%w: it is the one of the pod %s/%s, which has the addresses %v", service.ErrToken, pod.Namespace, pod.Name, place.addresses)
+		return service.Pod{}, fmt.Errorf("%w: it belongs to the pod %s/%s, which has the addresses %v", service.ErrToken, pod.Namespace, pod.Name, place.addresses)
 	}
 	until := began.Add(remembered)
 	if expires.Before(until) {

@@ -134,7 +134,7 @@ func (p *Plugin) roundTrip(ctx context.Context) (*writeKey, error) {
 		return nil, fmt.Errorf("unwrap what was wrapped just now: %w", err)
 	}
 	if subtle.ConstantTimeCompare(opened, random) != 1 {
-		return nil, fmt.Errorf("%w: its key manager unwraps to something else than it wrapped", keys.ErrUnusable)
+		return nil, fmt.Errorf("%w: its key manager unwrapped another key than it had wrapped", keys.ErrUnusable)
 	}
 	return key, nil
 }

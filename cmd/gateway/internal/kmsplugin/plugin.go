@@ -159,7 +159,7 @@ func (p *Plugin) parse(in *kmsapi.DecryptRequest) (blob.Header, []byte, error) {
 		return refuse("the ciphertext %v", err)
 	}
 	if keyID(header) != in.GetKeyId() {
-		return refuse("the ciphertext belongs to another key than key_id says")
+		return refuse("the ciphertext belongs to another key than key_id")
 	}
 	if id := header.Provider + "/" + header.KeyID; id != p.options.Key && !slices.Contains(p.options.OldKeys, id) {
 		return blob.Header{}, nil, status.Errorf(codes.FailedPrecondition, "the ciphertext names the key %q, which is neither the key of the plugin nor one of its old keys", id)

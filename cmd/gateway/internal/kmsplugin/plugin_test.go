@@ -86,8 +86,8 @@ func TestADecryptRequestThatDoesNotFitItsCiphertextIsRefused(t *testing.T) {
 		code        codes.Code
 		want        string
 	}{
-		"the key id of another version":        {good.GetCiphertext(), rotated.GetKeyId(), nil, codes.InvalidArgument, "the ciphertext belongs to another key than key_id says"},
-		"no key id":                            {good.GetCiphertext(), "", nil, codes.InvalidArgument, "the ciphertext belongs to another key than key_id says"},
+		"the key id of another version":        {good.GetCiphertext(), rotated.GetKeyId(), nil, codes.InvalidArgument, "the ciphertext belongs to another key than key_id"},
+		"no key id":                            {good.GetCiphertext(), "", nil, codes.InvalidArgument, "the ciphertext belongs to another key than key_id"},
 		"a key that is not one of the plugin":  {elsewhere.GetCiphertext(), elsewhere.GetKeyId(), nil, codes.FailedPrecondition, `names the key "bao/other", which is neither`},
 		"another format":                       {[]byte("vault:v1:AAAA"), good.GetKeyId(), nil, codes.InvalidArgument, "the ciphertext is not a wrapped key of a broker"},
 		"nothing":                              {nil, good.GetKeyId(), nil, codes.InvalidArgument, "the ciphertext is not a wrapped key of a broker"},

@@ -27,7 +27,7 @@ type Pod struct {
 
 // ErrToken means that a token is not bound to a running pod, is not for the gateway, or came from
 // another address. Its text is for the broker.
-var ErrToken = errors.New("the token is not one of a running pod for the key gateway")
+var ErrToken = errors.New("the token does not belong to a running pod, or is not for the key gateway")
 
 // RefusedError means that a pod may not use a key for this operation.
 type RefusedError struct {
@@ -105,7 +105,7 @@ func (s *Server) pod(ctx context.Context) (Pod, error) {
 	}
 	from, err := netip.ParseAddr(addressOf(ctx))
 	if err != nil {
-		return Pod{}, s.unknown(ctx, "cannot find out from where a request comes", err)
+		return Pod{}, s.unknown(ctx, "cannot find out the address of a request", err)
 	}
 	pod, err := s.access.Authenticate(ctx, token, from.Unmap().WithZone(""))
 	switch {
@@ -113,10 +113,10 @@ func (s *Server) pod(ctx context.Context) (Pod, error) {
 		s.log.LogAttrs(ctx, slog.LevelWarn, "refused a request because of its token", slog.String("address", addressOf(ctx)), slog.Any("error", err))
 		return Pod{}, status.Error(codes.Unauthenticated, ErrToken.Error())
 	case err != nil:
-		return Pod{}, s.unknown(ctx, "cannot find out whose token a request has", err)
+		return Pod{}, s.unknown(ctx, "cannot find out the pod of a token", err)
 	}
 	if s.certificates && !hasCertificateOf(ctx, pod) {
-		s.log.LogAttrs(ctx, slog.LevelWarn, "refused a request because the certificate of its connection is not the one of the token's pod",
+		s.log.LogAttrs(ctx, slog.LevelWarn, "refused a request because the certificate of its connection does not belong to the token's pod",
 			slog.String("address", addressOf(ctx)), slog.String("namespace", pod.Namespace), slog.String("pod", pod.Name))
 		return Pod{}, status.Error(codes.Unauthenticated, ErrCertificate.Error())
 	}
@@ -132,7 +132,7 @@ func (s *Server) authorize(ctx context.Context, r *request, use *gatewayv1.KeyUs
 	case !known || operation.Row().KeyTasks == 0:
 		err = &RefusedError{fmt.Sprintf("the operation %.32q has no keys at the key gateway", use.GetOperation())}
 	case !operation.Row().KeyTasks.Has(wanted):
-		err = &RefusedError{fmt.Sprintf("the operation %s does not need what is asked of the key", operation)}
+		err = &RefusedError{fmt.Sprintf("the operation %s does not need this use of the key", operation)}
 	case provider == "" || id == "" || !profile.ValidKeyID(use.GetKeyId()):
 		err = &RefusedError{"the key has no provider, expected <provider>/<id>"}
 	case len(use.GetVersion()) > maxVersionLength:
@@ -157,7 +157,7 @@ func (s *Server) unknown(ctx context.Context, message string, err error, about .
 	if ctx.Err() == nil {
 		s.log.LogAttrs(ctx, slog.LevelError, message, append(about, slog.Any("error", err))...)
 	}
-	return status.Error(codes.Unavailable, "the key gateway does not know now whether the request is allowed")
+	return status.Error(codes.Unavailable, "the key gateway cannot decide now whether the request is allowed")
 }
 
 // failed logs why a key or its provider failed an allowed request, and returns the status for the

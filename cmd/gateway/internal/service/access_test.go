@@ -71,16 +71,16 @@ func TestNoKeyIsLookedForBeforeItsUseIsAllowed(t *testing.T) {
 		"no token":                            {nil, use(nil), false, codes.Unauthenticated, "has 0 tokens"},
 		"two tokens":                          {[]string{good, good}, use(nil), false, codes.Unauthenticated, "has 2 tokens"},
 		"another scheme":                      {[]string{"Basic token-of-web"}, use(nil), false, codes.Unauthenticated, `expected "Bearer "`},
-		"an unknown token":                    {[]string{"Bearer stolen"}, use(nil), false, codes.Unauthenticated, "not one of a running pod"},
+		"an unknown token":                    {[]string{"Bearer stolen"}, use(nil), false, codes.Unauthenticated, "does not belong to a running pod"},
 		"another profile":                     {[]string{good}, use(func(u *gatewayv1.KeyUse) { u.Profile = "Q" }), false, codes.PermissionDenied, "does not list the key"},
 		"another key":                         {[]string{good}, use(func(u *gatewayv1.KeyUse) { u.KeyId = "kms/forbidden" }), false, codes.PermissionDenied, "does not list the key"},
 		"a key without provider":              {[]string{good}, use(func(u *gatewayv1.KeyUse) { u.KeyId = "orders" }), false, codes.PermissionDenied, "expected <provider>/<id>"},
-		"another task than the operation has": {[]string{good}, use(func(u *gatewayv1.KeyUse) { u.Operation = "DecryptData" }), false, codes.PermissionDenied, "does not need what is asked"},
+		"another task than the operation has": {[]string{good}, use(func(u *gatewayv1.KeyUse) { u.Operation = "DecryptData" }), false, codes.PermissionDenied, "does not need this use"},
 		"an operation without keys":           {[]string{good}, use(func(u *gatewayv1.KeyUse) { u.Operation = "HashData" }), false, codes.PermissionDenied, "has no keys"},
 		"an unknown operation":                {[]string{good}, use(func(u *gatewayv1.KeyUse) { u.Operation = "Everything" }), false, codes.PermissionDenied, "has no keys"},
 		"a long version":                      {[]string{good}, use(func(u *gatewayv1.KeyUse) { u.Version = strings.Repeat("1", 65) }), false, codes.PermissionDenied, "at most 64"},
 		"nothing":                             {[]string{good}, nil, false, codes.PermissionDenied, "has no keys"},
-		"a policy that is not known now":      {[]string{good}, use(nil), true, codes.Unavailable, "does not know now"},
+		"a policy that is not known now":      {[]string{good}, use(nil), true, codes.Unavailable, "cannot decide now"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			i.access.broken.Store(test.broken)

@@ -102,8 +102,8 @@ func TestAGatewayThatDemandsCertificatesServesAPodWithItsOwnOnly(t *testing.T) {
 		return template
 	}
 	const (
-		mismatch = "refused a request because the certificate of its connection is not the one of the token's pod"
-		sentence = "the certificate of the connection is not the one of the pod of the token"
+		mismatch = "refused a request because the certificate of its connection does not belong to the token's pod"
+		sentence = "the certificate of the connection does not belong to the pod of the token"
 	)
 	for which, test := range map[string]struct {
 		certificate *tls.Certificate

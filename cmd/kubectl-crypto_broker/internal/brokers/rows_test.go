@@ -24,7 +24,7 @@ func TestWithoutTheRightToTryANewPodThatIsSaidOnce(t *testing.T) {
 	brokerstest.OnlyIn(client, "")
 	rows, notes, err := Survey{Client: client, Judge: true}.Rows(t.Context(), "", "")
 	if err != nil || len(rows) != 2 || rows[0].Broker != Present || len(notes) != 1 ||
-		notes[0] != "which brokers are outdated is not known: the right to create pods in namespace b is missing (user jane)" {
+		notes[0] != "it is not known which brokers are outdated: the right to create pods in namespace b is missing (user jane)" {
 		t.Errorf("found %+v, %q, %v", rows, notes, err)
 	}
 }

@@ -117,7 +117,7 @@ func (s Survey) Of(ctx context.Context, pods []*corev1.Pod, namespace string) (r
 	case apierrors.IsNotFound(err):
 		return nil, nil, fmt.Errorf("there is no namespace %q", namespace)
 	case err != nil:
-		notes = append(notes, "which namespaces ask for brokers by label, or are left out, is not known, so pods may be missing here, or too many: "+apierror.OneLine(apierror.Plain(err)))
+		notes = append(notes, "it is not known which namespaces ask for brokers by label or are left out, so the list may lack pods or have too many: "+apierror.OneLine(apierror.Plain(err)))
 	}
 	reach := coverage.NewReach(ctx, s.Client, namespaces)
 	owners := s.Owners
@@ -218,7 +218,7 @@ func (s Survey) judgeTemplates(ctx context.Context, rows []Row, pods []*corev1.P
 	}
 	switch {
 	case err != nil:
-		return []string{"which brokers are outdated is not known: " + apierror.OneLine(apierror.Plain(err))}
+		return []string{"it is not known which brokers are outdated: " + apierror.OneLine(apierror.Plain(err))}
 	case now == nil:
 		return nil
 	}
@@ -268,7 +268,7 @@ func describe(pod *corev1.Pod, byDefault, leftOut bool) Row {
 func Doubt(rows []Row) string {
 	for _, r := range rows {
 		if r.doubt != "" && (r.Broker == Missing || r.Broker == Outdated) {
-			return "which namespaces are left out is not known, so pods may be listed that no restart gives a broker: " + r.doubt
+			return "it is not known which namespaces are left out, so a restart may give some of the listed pods no broker: " + r.doubt
 		}
 	}
 	return ""

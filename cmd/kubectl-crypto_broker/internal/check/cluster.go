@@ -115,7 +115,7 @@ func (c *Checker) versions(ctx context.Context) (State, string) {
 	case behind > 0:
 		return Warning, fmt.Sprintf("%s, %d of them from another version (%s): kubectl crypto-broker restart --outdated -A replaces them", found, behind, strings.Join(other, ", "))
 	case !installation.SameVersion(c.Version, operator):
-		return Warning, fmt.Sprintf("%s: take the plugin of the operator's version, because another one may judge differently", found)
+		return Warning, fmt.Sprintf("%s: use the plugin of the operator's version, because another version may judge differently", found)
 	default:
 		return OK, found
 	}
