@@ -55,6 +55,13 @@ func TestPeersThatStayKeepWhatIsKnownOfThem(t *testing.T) {
 	if place, _ := p.Place("https://c.example"); place != Unknown {
 		t.Error("a peer that is gone is asked")
 	}
+	changed.Issuers = []caller.Issuer{{URL: "https://idp.example", Audiences: []string{"y"}}}
+	if err := p.Update([]Peer{changed}); err != nil {
+		t.Fatal(err)
+	}
+	if p.now.Load().verifiers["https://b.example"].Verifier == before.verifiers["https://b.example"].Verifier {
+		t.Error("the tokens of a peer are checked for the audience that it had before")
+	}
 	if err := p.Update(nil); err != nil || len(p.Usable()) > 0 {
 		t.Errorf("found %v and %v, expected no peers", err, p.Usable())
 	}
