@@ -110,7 +110,8 @@ func (d *Distributor) Summary(name string) Summary {
 func (ns *namespace) summary(now time.Time) Summary {
 	s := Summary{Digest: ns.target.Digest}
 	for _, b := range ns.brokers {
-		switch b.class(now) {
+		c := b.class(now)
+		switch c {
 		case uncounted:
 			continue
 		case checking:
@@ -132,7 +133,7 @@ func (ns *namespace) summary(now time.Time) Summary {
 			s.Unverified++
 		}
 		s.Pods++
-		if c := b.class(now); b.outdated && (c == partial || c == refusing || c == waiting) {
+		if b.outdated && (c == partial || c == refusing || c == waiting) {
 			s.Old++
 		}
 		if b.isTimed() {

@@ -35,7 +35,7 @@ func New(o Options) (handler slog.Handler, end func()) {
 	}
 	lines = lines.WithAttrs([]slog.Attr{slog.String("component", o.Component), slog.String("version", o.Version)})
 	r := newRepeats(lines)
-	return &limited{next: lines, repeats: r}, r.report
+	return &limited{r, func() (slog.Handler, uint64) { return lines, 0 }}, r.report
 }
 
 // schema gives the common parts of lines the same form, whichever library writes the line.

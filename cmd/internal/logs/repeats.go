@@ -43,43 +43,56 @@ const ignoredKey = "reconcileID"
 
 // limited is a handler that leaves out lines that repeat.
 type limited struct {
-	next    slog.Handler
 	repeats *repeats
-	// with is a hash of the attributes and groups of the handler, 0 for none.
-	with uint64
+	// prepared returns the next handler, with the attributes and groups of this one, and a hash
+	// of them, 0 for none. They are prepared for the first line: controller-runtime gives each
+	// reconciliation a logger with attributes, and few of these loggers write a line.
+	prepared func() (next slog.Handler, with uint64)
 }
 
 // Enabled implements slog.Handler.
 func (l *limited) Enabled(ctx context.Context, level slog.Level) bool {
-	return l.next.Enabled(ctx, level)
+	return l.repeats.to.Enabled(ctx, level)
 }
 
 // Handle implements slog.Handler.
 func (l *limited) Handle(ctx context.Context, record slog.Record) error {
-	if !l.repeats.admit(record, l.with) {
+	next, with := l.prepared()
+	if !l.repeats.admit(record, with) {
 		return nil
 	}
-	return l.next.Handle(ctx, record)
+	return next.Handle(ctx, record)
 }
 
 // WithAttrs implements slog.Handler.
 func (l *limited) WithAttrs(attributes []slog.Attr) slog.Handler {
-	var sum maphash.Hash
-	sum.SetSeed(l.repeats.seed)
-	maphash.WriteComparable(&sum, l.with)
-	for _, a := range attributes {
-		hashAttribute(&sum, a)
-	}
-	return &limited{l.next.WithAttrs(attributes), l.repeats, sum.Sum64()}
+	return l.with(func(next slog.Handler, sum *maphash.Hash) slog.Handler {
+		for _, a := range attributes {
+			hashAttribute(sum, a)
+		}
+		return next.WithAttrs(attributes)
+	})
 }
 
 // WithGroup implements slog.Handler.
 func (l *limited) WithGroup(name string) slog.Handler {
-	var sum maphash.Hash
-	sum.SetSeed(l.repeats.seed)
-	maphash.WriteComparable(&sum, l.with)
-	hashText(&sum, name)
-	return &limited{l.next.WithGroup(name), l.repeats, sum.Sum64()}
+	return l.with(func(next slog.Handler, sum *maphash.Hash) slog.Handler {
+		hashText(sum, name)
+		return next.WithGroup(name)
+	})
+}
+
+// with returns a handler with more attributes or groups. add returns the next handler with them,
+// and adds them to the hash.
+func (l *limited) with(add func(slog.Handler, *maphash.Hash) slog.Handler) *limited {
+	return &limited{l.repeats, sync.OnceValues(func() (slog.Handler, uint64) {
+		next, with := l.prepared()
+		var sum maphash.Hash
+		sum.SetSeed(l.repeats.seed)
+		maphash.WriteComparable(&sum, with)
+		next = add(next, &sum)
+		return next, sum.Sum64()
+	})}
 }
 
 // message identifies lines that maxSameMessage limits together.
