@@ -8,7 +8,8 @@
 // old ones are in use. A token that is bound to a key is accepted with a proof by that key only. A token that
 // is bound to nothing is accepted only where the configuration says so.
 //
-// A token comes with many requests. Its signature is checked once for each key; all else is checked each time.
+// A token comes with many requests. Its signature is checked once for each key, and the key of a caller's proofs is parsed once; all
+// else is checked each time.
 //
 // What the package cannot check, it refuses: unknown algorithms, critical headers, tokens that are bound to a
 // certificate, and proofs that it cannot remember.
