@@ -225,3 +225,15 @@ func encodeProtocols(names []string) ([]byte, error) {
 	}
 	return encoded, nil
 }
+
+// offers reports whether a list that encodeProtocols returned has a protocol.
+func offers(protocols []byte, protocol string) bool {
+	for len(protocols) > 0 {
+		length := int(protocols[0])
+		if string(protocols[1:1+length]) == protocol {
+			return true
+		}
+		protocols = protocols[1+length:]
+	}
+	return false
+}

@@ -150,3 +150,18 @@ func TestProtocolsMayBeManyAndTwice(t *testing.T) {
 		})
 	}
 }
+
+func TestAProtocolThatWasNotOfferedIsNotAccepted(t *testing.T) {
+	offered := []string{"h2", "http/1.1", strings.Repeat("a", 255)}
+	for chosen, expected := range map[string]bool{
+		"h2": true, "http/1.1": true, strings.Repeat("a", 255): true,
+		"": false, "h": false, "h2c": false, "http/1.0": false, "\x08http/1.1": false, strings.Repeat("a", 254): false,
+	} {
+		if accepted, err := openssl.Offers(offered, chosen); accepted != expected || err != nil {
+			t.Errorf("%q: accepted is %t (%v), expected %t", chosen, accepted, err, expected)
+		}
+	}
+	if accepted, err := openssl.Offers(nil, "h2"); accepted || err != nil {
+		t.Errorf("a protocol is accepted where none was offered (%v)", err)
+	}
+}

@@ -14,3 +14,10 @@ func (c *Client) SetClock(now func() time.Time) { c.resources.sessions.now = now
 func Live() [3]int64 {
 	return [3]int64{live.contexts.Load(), live.connections.Load(), live.sessions.Load()}
 }
+
+// Offers reports whether a client that offers protocols accepts one that the server chose. No server in the tests chooses
+// another one.
+func Offers(protocols []string, chosen string) (bool, error) {
+	encoded, err := encodeProtocols(protocols)
+	return offers(encoded, chosen), err
+}

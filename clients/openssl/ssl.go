@@ -33,8 +33,9 @@ type ssl struct {
 	address         uintptr // 0 after free
 	input, output   uintptr // the BIOs, which belong to the SSL object
 	handshakeIsDone bool
-	failed          bool // only free is allowed after a failure
-	unsent          bool // output may have something
+	failed          bool   // only free is allowed after a failure
+	unsent          bool   // output may have something
+	protocols       []byte // that were offered; never changed
 }
 
 func newSSL(context *sslContext, serverName string, protocols []byte, resume *session) (*ssl, error) {
@@ -46,7 +47,7 @@ func newSSL(context *sslContext, serverName string, protocols []byte, resume *se
 		return nil, lib.failure("make a connection")
 	}
 	live.connections.Add(1)
-	s := &ssl{lib: lib, address: address}
+	s := &ssl{lib: lib, address: address, protocols: protocols}
 	method := call(lib.bioMemory)
 	s.input, s.output = call(lib.bioNew, method), call(lib.bioNew, method)
 	if s.input == 0 || s.output == 0 {
@@ -237,6 +238,10 @@ func (s *ssl) state(serverName string) (tls.ConnectionState, error) {
 	call(s.lib.sslGetALPN, s.address, uintptr(unsafe.Pointer(protocol)), uintptr(unsafe.Pointer(length)))
 	if *protocol != 0 {
 		state.NegotiatedProtocol = string(unsafe.Slice((*byte)(pointer(*protocol)), *length))
+		// Not all versions of OpenSSL refuse it.
+		if !offers(s.protocols, state.NegotiatedProtocol) {
+			return tls.ConnectionState{}, fmt.Errorf("openssl: handshake with %s: the server chose the protocol %q, which was not offered", serverName, state.NegotiatedProtocol)
+		}
 	}
 	var err error
 	if state.PeerCertificates, err = s.certificates(call(s.lib.sslPeerChain, s.address)); err != nil {
