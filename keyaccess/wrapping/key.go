@@ -144,14 +144,13 @@ func parsePublic(text string) (any, error) {
 		}
 		return certificate.PublicKey, nil
 	}
+	if key, err := x509.ParsePKIXPublicKey(block.Bytes); err == nil {
+		return key, nil
+	}
 	if key := parseKEMPublic(block.Bytes); key != nil {
 		return key, nil
 	}
-	key, err := x509.ParsePKIXPublicKey(block.Bytes)
-	if err != nil {
-		return nil, errors.New("is damaged or of an unknown algorithm, expected RSA, EC, ML-KEM or X-Wing")
-	}
-	return key, nil
+	return nil, errors.New("is damaged or of an unknown algorithm, expected RSA, EC, ML-KEM or X-Wing")
 }
 
 func publicPEM(key crypto.PublicKey) (string, error) {
