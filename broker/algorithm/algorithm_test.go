@@ -4,7 +4,10 @@ package algorithm
 
 import (
 	"crypto"
+	"os"
+	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -168,5 +171,29 @@ func TestTheNumbersOfWrappingAlgorithmsNeverChange(t *testing.T) {
 	}
 	if Wrapping(0).IsKnown() || Wrapping(len(wrappings)).IsKnown() {
 		t.Error("a number without an algorithm is known")
+	}
+}
+
+// TestTheDocumentationNamesEachAlgorithm reads docs/profiles.md, docs/formats.md and the pages of
+// the operations.
+func TestTheDocumentationNamesEachAlgorithm(t *testing.T) {
+	pages, err := filepath.Glob("../../docs/operations/*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("found %d pages of operations: %v", len(pages), err)
+	}
+	var text strings.Builder
+	for _, page := range append(pages, "../../docs/profiles.md", "../../docs/formats.md") {
+		content, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text.Write(content)
+	}
+	names := slices.Concat(Digests(ForData), Digests(ForSignatures), Digests(ForCertificates), Digests(ForKeyIdentifiers),
+		Signatures(Classical), Signatures(PostQuantum), Ciphers(), Wrappings(), Streams(), Sessions())
+	for _, name := range names {
+		if !strings.Contains(text.String(), name) {
+			t.Errorf("no page names the algorithm %q, expected docs/profiles.md or docs/formats.md to do so", name)
+		}
 	}
 }
