@@ -112,7 +112,7 @@ type KeyAccessStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// services is the number of key access services that have told of the
+	// services is the number of key access services that have reported the
 	// object.
 	// Example: 2.
 	// +optional

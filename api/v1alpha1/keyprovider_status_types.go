@@ -13,7 +13,7 @@ type KeyProviderStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// gateways is the number of key gateways that have told of the provider.
+	// gateways is the number of key gateways that have reported the provider.
 	// Example: 2.
 	// +optional
 	// +kubebuilder:validation:Minimum=0

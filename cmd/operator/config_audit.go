@@ -29,13 +29,13 @@ type auditConfig struct {
 func (c *auditConfig) flags(f *pflag.FlagSet) {
 	f.BoolVar(&c.enabled, "audit", false, "write audit records of injections, of changes of profiles and key providers, of rollouts, of weaker profiles, of signing keys and of certificates of key gateways, as lines of standard error")
 	f.StringVar(&c.settings.File, "audit-file", "", "`path` of a file for the audit records, instead of standard error; each replica needs its own")
-	f.StringVar(&c.fileSize, "audit-file-size", "64Mi", "`size` of the audit file at which it gets the ending .1 and another one begins")
+	f.StringVar(&c.fileSize, "audit-file-size", "64Mi", "`size` at which the audit file is renamed to end in .1 and a new file begins")
 	f.Uint32Var(&c.settings.Files, "audit-files", 10, "how many full audit files are kept; the oldest is deleted")
-	f.StringVar(&c.settings.Sync, "audit-sync", auditlog.SyncSecond, "`when` audit records are brought to the disk: each, or all of a second")
+	f.StringVar(&c.settings.Sync, "audit-sync", auditlog.SyncSecond, "`when` audit records are synced to the disk: each, or all once a second")
 	to := &c.settings.Collector
 	f.StringVar(&to.Endpoint, "audit-otlp-endpoint", "", "`url` of an OpenTelemetry collector that gets the audit records of the operator by OTLP over gRPC, instead of standard error: http:// or https://, a host and a port")
 	f.StringVar(&to.Authorities, "audit-otlp-ca-bundle", "", "certificate authorities of an --audit-otlp-endpoint that begins with https://, as `PEM`; without it, the authorities of the system")
-	f.StringVar(&c.settings.Key, "audit-key", "", "`path` of the private key in PEM, Ed25519 or ECDSA, that signs the audit records; without it the operator makes one at each start, so that who can write the records can replace all of them")
+	f.StringVar(&c.settings.Key, "audit-key", "", "`path` of the private key in PEM, Ed25519 or ECDSA, that signs the audit records; without it the operator makes a key at each start, and anybody who can write the records can replace all of them")
 }
 
 func (c *auditConfig) check(problem func(flag, found, expected string), oneOf func(flag, found string, allowed ...string)) {

@@ -28,7 +28,7 @@ type changeTraces struct {
 func (c *changeTraces) flags(f *pflag.FlagSet) {
 	f.StringVar(&c.endpoint, "traces-endpoint", "", "`url` of an OpenTelemetry collector that gets a trace of each change of a profile by OTLP over gRPC: http:// or https://, a host and a port; no spans if empty")
 	f.StringVar(&c.authorities, "traces-ca-bundle", "", "certificate authorities of a --traces-endpoint that begins with https://, as `PEM`; without it, the authorities of the system")
-	f.StringVar(&c.ratio, "traces-ratio", "1", "the `part` of the changes of profiles that have a trace, from 0 to 1")
+	f.StringVar(&c.ratio, "traces-ratio", "1", "the `ratio` of the changes of profiles that get a trace, from 0 to 1")
 }
 
 func (c *changeTraces) check(problem func(flag, found, expected string)) {

@@ -22,7 +22,7 @@ type servingConfig struct {
 
 func (c *servingConfig) flags(f *pflag.FlagSet) {
 	f.BoolVar(&c.metricsSecure, "metrics-secure", false, "serve metrics by HTTPS, with the certificate of the webhooks, and only to accounts that the API server lets get /metrics")
-	f.StringVar(&c.certificateDirectory, "webhook-certificate-dir", "", "`directory` of tls.crt and tls.key of the webhooks, which somebody else renews, such as cert-manager; if empty, the operator makes the certificates and writes the caBundles")
+	f.StringVar(&c.certificateDirectory, "webhook-certificate-dir", "", "`directory` with tls.crt and tls.key of the webhooks, which another program renews, such as cert-manager; if empty, the operator makes the certificates and writes the caBundles")
 }
 
 func (c *servingConfig) check(enableWebhooks bool, problem func(flag, found, expected string)) {
