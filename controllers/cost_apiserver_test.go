@@ -87,14 +87,20 @@ func startCounted(t *testing.T) *requests {
 }
 
 // reconciliations returns how many reconciliations of a controller there were in this process.
-func reconciliations(t *testing.T, controller string) (count float64) {
+func reconciliations(t *testing.T, controller string) float64 {
+	t.Helper()
+	return counter(t, "controller_runtime_reconcile_total", controller)
+}
+
+// counter returns the sum of a counter of controller-runtime for a controller.
+func counter(t *testing.T, name, controller string) (count float64) {
 	t.Helper()
 	families, err := metrics.Registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, family := range families {
-		if family.GetName() != "controller_runtime_reconcile_total" {
+		if family.GetName() != name {
 			continue
 		}
 		for _, metric := range family.Metric {

@@ -82,9 +82,9 @@ func (d *Distributor) untilQuestion() time.Duration {
 	return firstDelay
 }
 
-// metadataOnly is the response that podClient asks for: metadata, in the form that is encoded
-// quickest.
-const metadataOnly = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+// metadataOnly is the response that annotate asks for: metadata, in the form that is encoded
+// quickest. Errors come as JSON.
+const metadataOnly = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 
 // podClient returns a client that writes annotations. It is not the manager's client, which
 // looks up the resource of each pod and decodes each response.
