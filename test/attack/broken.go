@@ -87,7 +87,7 @@ func randomConnection(ctx context.Context, t *target, source io.Reader) error {
 	return err
 }
 
-// wrongFrames sends one wrong thing on each connection.
+// wrongFrames sends one wrong frame on each connection.
 func wrongFrames(ctx context.Context, t *target) error {
 	wrong := []func(w *wire, f *http2.Framer, block []byte) error{
 		func(_ *wire, f *http2.Framer, block []byte) error {

@@ -36,11 +36,11 @@ const (
 	freshInterval = 200 * time.Millisecond
 )
 
-// measured is what the other caller has measured in some time.
+// measured has the measurements of the other caller.
 type measured struct {
 	Calls, Errors int
 	P50, P99, Max time.Duration
-	// Fresh counts calls on new connections, FreshErrors how many of them failed.
+	// Fresh counts calls on new connections, and FreshErrors counts those that failed.
 	Fresh, FreshErrors int
 	FreshMax           time.Duration
 	// Error is the first error.

@@ -19,7 +19,7 @@ import (
 // p99 during the ordinary load.
 const fairTarget = 3
 
-// comparison is what the rounds of an attack have found.
+// comparison has the results of the rounds of an attack.
 type comparison struct {
 	attack           attack
 	ratios           []float64

@@ -154,7 +154,7 @@ func hashChunks(chunk []byte) func(context.Context, *target) error {
 	})
 }
 
-// hashStarts opens streams of HashStream that never go on.
+// hashStarts opens streams of HashStream and sends nothing more on them.
 func hashStarts() func(context.Context, *target) error {
 	start := framed(field(nil, 1, field(field(nil, 1, []byte("Default")), 3, repeated(emptyField(unknownField), mebibyte-100))))
 	return overWires(10, manner{}, func(w *wire, _ int) error {

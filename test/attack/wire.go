@@ -37,7 +37,7 @@ type manner struct {
 	// window is how much of each reply the server may send, where limited is set.
 	window  uint32
 	limited bool
-	// stingy clients read what comes and open no window for more.
+	// stingy clients read all frames but open no window for more.
 	stingy bool
 	// deaf clients do not read the socket at all. So they do not see the server's windows,
 	// and send as if these were open.

@@ -14,7 +14,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/program"
 )
 
-// profiles are what the broker serves.
+// profiles is the profile file of the broker.
 const profiles = "- {Name: Default, API: {HashData: {HashAlg: sha-256}}}\n"
 
 // broker is a running broker.

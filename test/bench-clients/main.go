@@ -42,7 +42,7 @@ func readCommandLine(args []string) (options, error) {
 	return readOptions(args, clients)
 }
 
-// readOptions reads the command line. The clients are those that there are.
+// readOptions reads the command line. clients are the available clients.
 func readOptions(args, clients []string) (options, error) {
 	o := options{Rounds: measurement.Rounds{Rounds: 45, Duration: 100 * time.Millisecond}}
 	set := flag.NewFlagSet("bench-clients", flag.ContinueOnError)
@@ -116,10 +116,10 @@ var ways = map[string][]string{
 	clientload.Health:   {clientload.Bare, clientload.Unary},
 }
 
-// operations are what is measured, in the order of the report.
+// operations are the measured operations, in the order of the report.
 var operations = []string{clientload.HashData, clientload.Health}
 
-// round measures a client once, its ways in random order, and adds to what was found.
+// round measures a client once, its ways in random order, and adds the results.
 func (r *results) round(name string, p *clientload.Program, duration time.Duration, to map[place][]clientload.Measured) error {
 	for _, operation := range operations {
 		for _, n := range callers {

@@ -11,13 +11,13 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/measurement"
 )
 
-// place is where a measurement belongs.
+// place identifies a row of the report.
 type place struct {
 	client, way, operation string
 	callers                int
 }
 
-// results are what was measured.
+// results are the measurements.
 type results struct {
 	options options
 	began   time.Time
@@ -76,7 +76,7 @@ func (r *results) document() string {
 	return strings.TrimRight(text.String(), "\n") + "\n"
 }
 
-// values returns a figure of each round, nothing if calls failed.
+// values returns a figure of each round. It is empty if calls failed.
 func (r *results) values(at place, of func(*clientload.Measured) float64) []float64 {
 	if r.failed(at) > 0 {
 		return nil
@@ -147,7 +147,7 @@ func (r *results) writeTable(text *strings.Builder, operation string) {
 // titles are the names of ways in the report.
 var titles = map[string]string{clientload.Bare: "bare", clientload.Unary: "unary", clientload.Exchange: "Exchange"}
 
-// writeErrors writes an example of what failed, if something did.
+// writeErrors writes an example of a failed call, if there is one.
 func (r *results) writeErrors(text *strings.Builder) {
 	for _, client := range r.options.clients {
 		for _, operation := range operations {

@@ -21,10 +21,10 @@ import (
 	sessionv1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/session/v1"
 )
 
-// memoryLimit is the one of the broker that is filled.
+// memoryLimit is the memory limit of the filled broker.
 const memoryLimit = "512Mi"
 
-// filled is what a broker with many sessions takes.
+// filled has the costs of a broker with many sessions.
 type filled struct {
 	sessions int
 	failed   int64

@@ -61,7 +61,7 @@ func run(ctx context.Context, o options) error {
 	return program.Write(o.Report, r.document())
 }
 
-// programs are what is measured, and with what.
+// programs are the measured servers and the client.
 type programs struct {
 	folder, node, redis, libraries, broker, client string
 }
@@ -108,7 +108,7 @@ func prepare(ctx context.Context) (p *programs, err error) {
 // connections are the numbers of connections that are measured.
 var connections = []int{1, 10, 100}
 
-// measurements are the names of what is measured, as the client has them.
+// measurements are the client's names of the measurements.
 var measurements = []string{"init", "request"}
 
 // round measures all servers once, in random order.

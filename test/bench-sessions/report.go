@@ -11,13 +11,13 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/measurement"
 )
 
-// place is where a sample belongs.
+// place identifies a row of the report.
 type place struct {
 	server, measured string
 	connections      int
 }
 
-// results are what was measured.
+// results are the measurements.
 type results struct {
 	options options
 	began   time.Time
@@ -61,7 +61,7 @@ func (r *results) document() string {
 	return text.String()
 }
 
-// values returns a figure of each round, nothing if operations failed.
+// values returns a figure of each round. It is empty if operations failed.
 func (r *results) values(at place, of func(*sample) float64) []float64 {
 	if r.failed(at) > 0 {
 		return nil
@@ -142,7 +142,7 @@ func (r *results) writeCeiling(text *strings.Builder) {
 // agreement is the part of the processor time for a new session that is the agreement on its key, as whereTheTimeGoes says.
 const agreement = 0.57
 
-// whereTheTimeGoes is what profiles of the gateway showed (pprof, 10 connections).
+// whereTheTimeGoes has the results of profiling the gateway (pprof, 10 connections).
 const whereTheTimeGoes = `What a broker does for sessions alone is a part of these times. Of the processor time of the gateway for a new session, 57 % is the agreement on the key, nearly all of it P-256 in Go's
 cryptographic module, and the client needs as much on the same processors. Of the time for an encrypted request, opening and sealing with all checks are a tenth; the rest is HTTP with client and
 application, with a quarter of the time in system calls.

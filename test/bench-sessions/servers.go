@@ -37,7 +37,7 @@ const (
 	gatewayServer = "session gateway"
 )
 
-// servers are all kinds. The first one is what the others are compared with.
+// servers are all kinds. The others are compared with the first one.
 var servers = []server{
 	{nodeServer, "[one process of Node.js](../../test/bench-sessions/node/server.mjs) with its own HTTP server and cryptography, which keeps sessions and nonces in a redis-server " +
 		"beside it, as the protocol's first servers do. It answers each request itself.", startNode},
@@ -70,7 +70,7 @@ func (r *running) start(ctx context.Context, output io.Writer, folder string, en
 	return nil
 }
 
-// stop ends what was started. The servers have nothing to lose.
+// stop kills the processes. The servers have no data to lose.
 func (r *running) stop() {
 	if r.app != nil {
 		_ = r.app.Close()
@@ -169,7 +169,7 @@ func startSocket(ctx context.Context, p *programs) (_ *running, err error) {
 	return r, err
 }
 
-// startGateway starts a broker with a session gateway, and an application that answers what it was asked.
+// startGateway starts a broker with a session gateway, and an application that echoes requests.
 func startGateway(ctx context.Context, p *programs) (_ *running, err error) {
 	r, err := newRunning()
 	if err != nil {
@@ -194,7 +194,7 @@ func startGateway(ctx context.Context, p *programs) (_ *running, err error) {
 	return r, program.AwaitServer(ctx, "tcp", address)
 }
 
-// freePort returns a port that nobody uses now.
+// freePort returns a free port.
 func freePort() (int, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -220,7 +220,7 @@ func (r *running) stopAfter(err *error) {
 	}
 }
 
-// sample is what the client found: a record of "crypto-broker session bench".
+// sample is a result of the client: a record of "crypto-broker session bench".
 type sample struct {
 	Phase     string  `json:"phase"`
 	PerSecond float64 `json:"perSecond"`

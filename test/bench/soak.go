@@ -174,7 +174,7 @@ func soak(ctx context.Context, o options, p *programs) (err error) {
 	return nil
 }
 
-// halves compare turns, in bytes.
+// halves compares the memory after the turns of both halves, in bytes.
 type halves struct {
 	early int64 // the most after a turn of the first half
 	late  int64 // the least after a turn of the second half

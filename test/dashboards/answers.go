@@ -43,7 +43,7 @@ func (b *Board) ExpectAnswers(ctx context.Context, server *prometheus.Server) er
 	return errors.Join(problems...)
 }
 
-// rare are metrics that have series only while something is wrong, which it is not in the tests of dashboards.
+// rare are metrics that have series only during a problem. The tests of dashboards have none.
 var rare = []string{"crypto_broker_operator_sets_held", "crypto_broker_operator_baselines_missing"}
 
 func expectAnswer(ctx context.Context, server *prometheus.Server, expression string) error {

@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// scale is a unit and how many of the base unit it has.
+// scale is a unit with its factor to the base unit.
 type scale struct {
 	factor float64
 	name   string

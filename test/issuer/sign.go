@@ -38,7 +38,8 @@ func NewKey(algorithm jose.SignatureAlgorithm) (crypto.Signer, error) {
 	return nil, fmt.Errorf("found the algorithm %q, expected one for signatures by a private key", algorithm)
 }
 
-// Thumbprint returns the thumbprint of a public key (RFC 7638). It panics for keys that are none of [NewKey].
+// Thumbprint returns the thumbprint of a public key (RFC 7638). It panics for keys that are not
+// from [NewKey].
 func Thumbprint(public crypto.PublicKey) string {
 	sum, err := (&jose.JSONWebKey{Key: public}).Thumbprint(crypto.SHA256)
 	if err != nil {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package measurement has what programs that measure have in common: the machine that they
-// measure on, and the median of what they found.
+// Package measurement has code that measuring programs share: the description of the machine, and
+// medians.
 package measurement
 
 import (

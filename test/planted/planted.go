@@ -17,15 +17,15 @@ import (
 // they are written, so that a part may be all that is left.
 const part = 12
 
-// Secrets are what a test has planted. Its methods may be called at any time.
+// Secrets are the secrets that a test has planted. Its methods may be called at any time.
 type Secrets struct {
 	mu sync.Mutex
-	// forms are what is looked for, with the name of its secret.
+	// forms are the texts to find, with the names of their secrets.
 	forms map[string]string
 }
 
-// Text returns a new secret of so many letters and digits, at least 12. The name is what
-// [Secrets.Find] says.
+// Text returns a new secret of this many letters and digits, at least 12. [Secrets.Find] reports
+// its name.
 func (s *Secrets) Text(name string, length int) string {
 	text := ""
 	for len(text) < length {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package program has what the programs below test have in common: how they begin and end, how they
-// say what they do, how they write a report, and how they wait for a server.
+// Package program has code that the programs below test share: for their start and end, their
+// progress, their reports, and for waiting for a server.
 package program
 
 import (
@@ -40,7 +40,7 @@ func Main[Options any](name string, read func(args []string) (Options, error), r
 	}
 }
 
-// Progress writes to standard error what is being done, with the time.
+// Progress writes the current step with the time to standard error.
 func Progress(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "%s "+format+"\n", append([]any{time.Now().Format("15:04:05")}, args...)...)
 }

@@ -29,9 +29,9 @@ func Hashing(profileName, algorithm string) v1alpha1.ProfileSpec {
 // allows exactly this change. Its first group is the value of the annotation.
 var DowngradeDigest = regexp.MustCompile(regexp.QuoteMeta(v1alpha1.AllowWeakerAnnotation) + `[=:] ?(sha256:[0-9a-f]{64}(,sha256:[0-9a-f]{64})*)`)
 
-// ChangeHash writes another algorithm into a profile of [Hashing], and returns when the
-// writing began. If the new algorithm is weaker, it allows that, as an administrator of
-// the cluster may. object is the profile; afterwards it has what was written.
+// ChangeHash writes another algorithm into a profile of [Hashing], and returns when the writing
+// began. If the new algorithm is weaker, it allows that, as an administrator of the cluster may.
+// object is the profile. Afterwards it has the written content.
 func (c *Cluster) ChangeHash(ctx context.Context, object client.Object, algorithm string) (began time.Time, err error) {
 	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
