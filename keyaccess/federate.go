@@ -111,7 +111,7 @@ func (r *release) askPeers(ctx context.Context, asked federation.Request) (gathe
 	return r.gather
 }
 
-// released notes that this service has released a data key.
+// released records that this service has released a data key.
 func (r *release) released(at location) {
 	if r.asking != nil {
 		r.asking.Released(at.share)

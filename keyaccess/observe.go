@@ -14,8 +14,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/limit"
 )
 
-// Observer learns what becomes of requests for data keys. Its methods are called by many goroutines, and must be quick.
-// No argument has anything that a caller has chosen.
+// Observer receives the outcomes of requests for data keys. Its methods are called by many
+// goroutines, and must be quick. No argument has anything that a caller has chosen.
 type Observer interface {
 	// Began is called when a request arrives.
 	Began(from Source)
@@ -76,7 +76,7 @@ var Outcomes = []Outcome{
 	RateLimited, Shed, Unavailable, DeadlineExceeded, Canceled, Internal,
 }
 
-// Result is what became of one data key.
+// Result is the result for one data key.
 type Result string
 
 // The results.
@@ -141,10 +141,10 @@ func (o *observation) end() {
 	o.observer.Ended(o.from, o.outcome, time.Since(o.began))
 }
 
-// note notes what an error of a request, or nil, says about its outcome.
+// note records the outcome of a request by its error, or nil.
 func (o *observation) note(err error) { o.outcome = outcomeOf(err) }
 
-// shed notes that a shedder has refused a request.
+// shed records that a shedder has refused a request.
 func (o *observation) shed(err error) {
 	if o.note(err); o.outcome == RateLimited { // both limits refuse with one type
 		o.outcome = Shed

@@ -50,7 +50,7 @@ type Limits struct {
 	request.Limits
 }
 
-// Options are what a Service consists of. All fields without a remark are required.
+// Options are the parts of a Service. All fields without a remark are required.
 type Options struct {
 	// URL is how clients reach the service, without a slash at the end.
 	URL string
@@ -60,7 +60,7 @@ type Options struct {
 	Verifier   Verifier
 	Authorizer policy.Authorizer
 	Limits     Limits
-	// Rates are what callers and tenants may ask, or nil without a limit.
+	// Rates limits callers and tenants. It is nil without a limit.
 	Rates *limit.Rates
 	// Shedder limits the requests for data keys that are worked on at one time. It is nil without a limit.
 	Shedder *limit.Shedder
@@ -213,8 +213,8 @@ type release struct {
 	origin  policy.Origin
 }
 
-// atOneTime is how many data keys of one policy are unwrapped at one time: the work of a key manager takes the service no time of a
-// processor.
+// atOneTime is the maximum number of data keys of one policy that are unwrapped at one time: the
+// work of a key manager takes the service no time of a processor.
 const atOneTime = 8
 
 // policy returns the results for the data keys of one policy, in their order. Those of other services have no result yet.

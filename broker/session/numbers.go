@@ -8,7 +8,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
-// windowSize is how many numbers a session remembers: the highest one, and those right below it.
+// windowSize is the number of sequence numbers that a session remembers: the highest one, and
+// those right below it.
 const windowSize = 1024
 
 // numbers remembers which numbers of requests were accepted, as receivers of IPsec do (RFC 4303,

@@ -110,8 +110,8 @@ func (n *nonces) add(id nonceID, at, window int64) {
 	n.sets = append(n.sets, nonceSet{period, map[nonceID]struct{}{id: {}}})
 }
 
-// accept accepts an authentic request once. limit is how many nonces the callers of the socket may
-// have.
+// accept accepts an authentic request once. limit is the maximum number of nonces of the callers
+// of the socket.
 func (s *session) accept(m *message, policy *profile.SessionPolicy, now time.Time, limit int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -43,7 +43,7 @@ type Acceptance struct {
 	// are in milliseconds since 1970. Nonces below Floor may be forgotten, if no time below it is accepted
 	// any more, by any broker.
 	Timestamp, Floor int64
-	// MostMessages is how many requests the session may open.
+	// MostMessages is the maximum number of requests that the session may open.
 	MostMessages uint64
 }
 

@@ -18,15 +18,16 @@ import (
 // The limits of a store. The sockets of the broker have equal parts of them. With less memory, there
 // are fewer; see [Store.Limit].
 const (
-	// MaxSessions is how many sessions there are at one time. Their keys are 4 MiB, half of what most
-	// systems let a process lock.
+	// MaxSessions is the maximum number of sessions at one time. Their keys are 4 MiB, half of
+	// what most systems let a process lock.
 	MaxSessions = 1 << 17
-	// maxNonces is how many nonces of requests are remembered, so that none is opened twice.
+	// maxNonces is the maximum number of nonces of requests that are remembered, so that no
+	// request is opened twice.
 	maxNonces = noncesOfSession * MaxSessions
 	// MemoryOfSession is how much of the memory for requests allows one session, in bytes. A session
 	// takes some 400 bytes, and as many for the nonces of its first requests.
 	MemoryOfSession = 1 << 10
-	// noncesOfSession is how many nonces there are for each session.
+	// noncesOfSession is the number of nonces for each session.
 	noncesOfSession = 8
 	// noncesOfOne is the part of the nonces of a socket that one session may have.
 	noncesOfOne = 4
@@ -35,9 +36,9 @@ const (
 const (
 	// sweepTime is how long the key of a session is there at most after the session has ended by time.
 	sweepTime = 10 * time.Second
-	// keysOfChunk is how many keys a piece of memory has.
+	// keysOfChunk is the number of keys in a piece of memory.
 	keysOfChunk = 512
-	// stepOfVisit is how many sessions are visited while calls wait: some 0.1 ms.
+	// stepOfVisit is the number of sessions that are visited while calls wait: some 0.1 ms.
 	stepOfVisit = 256
 )
 
@@ -79,7 +80,8 @@ type Store struct {
 
 	mu     sync.Mutex
 	closed bool
-	// mostSessions and mostNonces are how many the callers of one socket may have.
+	// mostSessions and mostNonces are the maximum numbers of sessions and nonces of the callers
+	// of one socket.
 	mostSessions, mostNonces int
 	sessions                 map[string]*session
 	// all has the sessions once more, so that they can be visited step by step.

@@ -31,8 +31,8 @@ type Config struct {
 	ServerName string
 	// MinVersion is the oldest version of TLS, [tls.VersionTLS12] if it is 0.
 	MinVersion uint16
-	// Sessions is how many sessions are kept to resume them, one for each host. With 0, each connection
-	// has a full handshake.
+	// Sessions is the number of sessions that are kept to resume them, one for each host. With 0,
+	// each connection has a full handshake.
 	Sessions int
 }
 

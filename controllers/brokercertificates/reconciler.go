@@ -36,7 +36,7 @@ const (
 	// skew is how far the clock of a gateway may be behind. The API server allows a certificate to
 	// begin five minutes ago.
 	skew = 3 * time.Minute
-	// concurrent is how many requests are signed at one time.
+	// concurrent is the number of requests that are signed at one time.
 	concurrent = 4
 	// authorityPause is the time between two tries before the authority is known.
 	authorityPause = time.Second

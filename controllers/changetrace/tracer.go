@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// maxChanges is how many changes are followed at a time. Of a further one there is only the
-	// span of its admission.
+	// maxChanges is the maximum number of changes that are followed at a time. Of a further one
+	// there is only the span of its admission.
 	maxChanges = 64
 	// maxSpans is the maximum number of namespaces, and of pods, with spans in a change. The last
 	// ones have spans.

@@ -13,8 +13,8 @@ import (
 type Sides struct {
 	// New and Old are the brokers that serve the new profile, and the old one.
 	New, Old Side
-	// Expected is how many brokers the rollout has reached that can be asked. Unasked of them
-	// have not been asked since they or this process began.
+	// Expected is the number of brokers that the rollout has reached and that can be asked.
+	// Unasked of them have not been asked since they or this process began.
 	Expected, Unasked int
 	// Refusing are the pods, as namespace/name, whose brokers refuse the set. It also has the
 	// pods that the rollout has reached and whose brokers refuse the new profile.

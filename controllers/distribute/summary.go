@@ -66,30 +66,31 @@ func refused(reason string) bool {
 type Summary struct {
 	// Digest is the set that the numbers are about.
 	Digest string
-	// Pods is how many brokers run: the sum of Checking, Updated, Updating,
-	// Behind, Refusing, Waiting and Unverified.
+	// Pods is the number of brokers that run: the sum of Checking, Updated, Updating, Behind,
+	// Refusing, Waiting and Unverified.
 	Pods int
-	// Checking is how many brokers were not asked yet.
+	// Checking is the number of brokers that were not asked yet.
 	Checking int
-	// Updated is how many brokers serve the set. Partial is how many of these leave
-	// out profiles of the set.
+	// Updated is the number of brokers that serve the set. Partial is the number of brokers of
+	// Updated that leave out profiles of the set.
 	Updated, Partial int
 	// WithdrawnSince is about one profile. It is the time at which the first of Partial took the
 	// profile out of service, or zero. See [Distributor.Withdrawn].
 	WithdrawnSince time.Time
-	// Updating is how many brokers serve another set while the operator still tries
-	// to bring them the new one.
+	// Updating is the number of brokers that serve another set while the operator still tries to
+	// bring them the new one.
 	Updating int
-	// Behind is how many brokers serve another set after the operator has tried all.
+	// Behind is the number of brokers that serve another set after all tries of the operator.
 	Behind int
-	// Refusing is how many brokers are as in Behind, and say that they refused a newer set.
+	// Refusing is the number of brokers that are as in Behind, and that say that they refused a
+	// newer set.
 	Refusing int
-	// Waiting is how many brokers have had no set for longer than it should take.
+	// Waiting is the number of brokers that have had no set for longer than it should take.
 	Waiting int
-	// Unverified is how many brokers cannot be asked.
+	// Unverified is the number of brokers that cannot be asked.
 	Unverified int
-	// Old is how many of Partial, Refusing and Waiting are other brokers than new pods
-	// would get.
+	// Old is the number of brokers of Partial, Refusing and Waiting that differ from the brokers
+	// of new pods.
 	Old int
 	// Took is the time from writing the set to the last confirmation. It is 0 if this process did
 	// not write the set, or if no broker has confirmed it.

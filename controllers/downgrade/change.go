@@ -14,7 +14,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
-// maxSentences is how many weakenings of one change a message lists.
+// maxSentences is the maximum number of weakenings of one change that a message lists.
 const maxSentences = 10
 
 // Verb is the verb that an author needs on an object, in addition to the right to write it, to
@@ -127,8 +127,8 @@ func Command(changes ...Change) string {
 	return fmt.Sprintf("kubectl annotate %s %s%s --overwrite %s", strings.ToLower(source.Kind), source.Name, where, Annotation(changes...))
 }
 
-// MaxDigests is how many changes one command allows, in 7 KiB. Once they are allowed, the
-// next are named.
+// MaxDigests is the maximum number of changes that one command allows, in 7 KiB. Once they are
+// allowed, the next are named.
 const MaxDigests = 100
 
 // Annotation returns the annotation that allows these changes, as key=value. If there are many,

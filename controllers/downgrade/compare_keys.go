@@ -163,7 +163,7 @@ func ids(keys []profile.KeyID) string {
 	return short(names)
 }
 
-// shown is how many values of a list a sentence names.
+// shown is the maximum number of values of a list that a sentence names.
 const shown = 5
 
 // short joins values. If there are many, it joins the first ones.

@@ -97,7 +97,7 @@ func (m *marks) oldest() nameMark {
 const (
 	// filterSize is the size of a filter in bytes.
 	filterSize = 32 << 10
-	// filterBits is how many bits of a filter each name sets.
+	// filterBits is the number of bits of a filter that each name sets.
 	filterBits = 4
 )
 

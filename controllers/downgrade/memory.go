@@ -16,8 +16,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
-// maxMemory is how many bytes the two annotations take together. Kubernetes allows
-// 256 KiB for all annotations of an object.
+// maxMemory is the maximum number of bytes that the two annotations take together. Kubernetes
+// allows 256 KiB for all annotations of an object.
 const maxMemory = 192 << 10
 
 // memory has the removed profiles of a namespace, which it has served and does not serve any

@@ -30,7 +30,7 @@ const (
 	// patience is how long the last answer of a gateway counts that does not answer any more, and
 	// how long a gateway may take to open a provider.
 	patience = 30 * time.Second
-	// maxAsked is how many gateways are asked at a time.
+	// maxAsked is the maximum number of gateways that are asked at a time.
 	maxAsked = 8
 )
 

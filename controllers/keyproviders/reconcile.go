@@ -27,7 +27,8 @@ const (
 	// the shortest time between two such writes of a provider.
 	numbersWait     = 10 * time.Second
 	numbersInterval = time.Minute
-	// numbersRate is how many such statuses are written a second, and urgentRate how many others.
+	// numbersRate is the maximum number of such statuses that are written a second, and
+	// urgentRate is the maximum number of other statuses.
 	numbersRate = 10
 	urgentRate  = 50
 	// staleWait is how long to wait until the cache has the written status.

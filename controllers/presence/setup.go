@@ -21,8 +21,8 @@ const (
 	eventPause = time.Second
 	// repeatAfter is how long the API server keeps an event.
 	repeatAfter = time.Hour
-	// eventRate is how many owners get an event in a second, and eventBurst how many at
-	// once.
+	// eventRate is the maximum number of owners that get an event in a second, and eventBurst is
+	// the maximum number at once.
 	eventRate  = 5
 	eventBurst = 25
 )

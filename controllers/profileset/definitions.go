@@ -31,7 +31,7 @@ const (
 	clusterDefinition    = "clustercryptoprofiles.cryptobroker.io"
 )
 
-// namedInText is how many profiles a sentence names.
+// namedInText is the number of profiles that a sentence names.
 const namedInText = 5
 
 // definitions distinguishes profiles that were deleted from profiles that disappeared with their

@@ -37,7 +37,7 @@ const (
 	// gets no profiles.
 	earlierPage = v1alpha1.ProfilesConfigMap
 
-	// maxEarlier is how many namespaces that ConfigMap has room for.
+	// maxEarlier is the maximum number of namespaces for which that ConfigMap has room.
 	maxEarlier = 11_000
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
-// keptRenderings is how many sets are remembered.
+// keptRenderings is the maximum number of sets that are remembered.
 const keptRenderings = 16
 
 // renderings caches the last rendered sets. All namespaces without CryptoProfiles have the same

@@ -21,7 +21,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/signing"
 )
 
-// workers is how many namespaces are reconciled at a time.
+// workers is the number of namespaces that are reconciled at a time.
 const workers = 8
 
 // Keys provides the keys that sign sets.

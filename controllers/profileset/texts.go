@@ -13,7 +13,7 @@ const (
 	// sharedText is the size in bytes from which texts of ConfigMaps are shared. Signatures
 	// are smaller, and no two are equal.
 	sharedText = 1 << 10
-	// keptTexts is how many texts are remembered, the last ones that were used.
+	// keptTexts is the maximum number of texts that are remembered, the last ones that were used.
 	keptTexts = 32
 )
 

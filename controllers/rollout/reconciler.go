@@ -36,7 +36,7 @@ const (
 	collectPause = 500 * time.Millisecond
 )
 
-// workers is how many rollouts are looked at at a time.
+// workers is the number of rollouts that are looked at at a time.
 const workers = 2
 
 // actionRollOut is the action of all events of this package.

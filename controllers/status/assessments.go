@@ -12,8 +12,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
-// keptAssessments is how many assessments are remembered at most. It includes at least half as
-// many of the last used ones.
+// keptAssessments is the maximum number of assessments that are remembered. It includes at least
+// half as many of the last used ones.
 const keptAssessments = 8192
 
 // assessments caches the assessments of profiles, because statuses are computed often and

@@ -16,7 +16,7 @@ import (
 // rulesName is the name of the rules of the configuration in decisions. They are one policy more, which applies to everything.
 const rulesName = "access"
 
-// Authorizer is the one place that decides who may have a data key.
+// Authorizer decides who may have a data key. No other code does.
 type Authorizer struct {
 	// Policies returns the policies that are in use. It is nil if there are none.
 	Policies func() *Set

@@ -2,7 +2,7 @@
 
 package accesspolicy
 
-// Condition is what was compiled: an expression in CEL, or a rule of a module in Rego.
+// Condition is a compiled condition: an expression in CEL, or a rule of a module in Rego.
 type Condition interface {
 	// Reads returns the names of what it may read.
 	Reads() []string
@@ -20,11 +20,12 @@ type Module struct {
 // where modules are off.
 type CompileModule func(text string) (Module, error)
 
-// Values are what the conditions of one decision are evaluated with.
+// Values are the inputs for the conditions of one decision.
 type Values struct {
 	// Variables has the value of each variable, such as object.keyId.
 	Variables map[string]any
-	// Modules is what all modules of the decision have in common. It is nil until one of them needs it.
+	// Modules has the state that all modules of the decision share. It is nil until one of them
+	// needs it.
 	Modules interface{ End() }
 
 	// budget is the cost that is left for expressions.

@@ -14,7 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Kind and APIVersion are what a document says of itself.
+// Kind and APIVersion are the fields of those names in a document.
 const (
 	Kind       = "KeyAccessPolicy"
 	APIVersion = "cryptobroker.io/v1alpha1"
@@ -80,7 +80,7 @@ var (
 	errRegoIsOff = errors.New("found a module in Rego, which is off: the chart's value keyAccess.rego turns it on, or the flag --rego of the service")
 )
 
-// reader reads documents, and keeps what is wrong with them.
+// reader reads documents, and collects their problems.
 type reader struct {
 	file     string
 	modules  CompileModule

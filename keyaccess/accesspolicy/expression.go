@@ -31,7 +31,7 @@ const (
 	maxRuleCost, maxCost = 20_000, 200_000
 )
 
-// variables are what expressions may read.
+// variables are the variables that expressions may read.
 var variables = map[string]*cel.Type{
 	"object.attributes": cel.ListType(cel.StringType),
 	"object.recipients": cel.ListType(cel.StringType),

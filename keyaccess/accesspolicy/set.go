@@ -55,11 +55,11 @@ type Step struct {
 // Problem is a rule that could not be evaluated.
 type Problem struct {
 	Step
-	// Err may have values of claims. It is for whoever has written the request, not for logs.
+	// Err may have values of claims. It is for the author of the request, not for logs.
 	Err error `json:"-"`
 }
 
-// Decision is what policies say of a data key.
+// Decision is the decision of policies about a data key.
 type Decision struct {
 	Permitted bool
 	// Applied are the names of the policies that apply. Without any, nothing is permitted.

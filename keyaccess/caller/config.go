@@ -36,7 +36,7 @@ const (
 // have 2048 to 4096 bits and an exponent of at least 65537 (FIPS 186-5, section 5.4).
 var Algorithms = jws.Algorithms
 
-// Config is what a [Verifier] accepts.
+// Config has the settings of a [Verifier].
 type Config struct {
 	// Issuers are the issuers of tokens, at least one.
 	Issuers []Issuer
@@ -49,8 +49,9 @@ type Config struct {
 	Skew time.Duration
 	// ProofAge is how old a proof may be, [DefaultProofAge] if it is 0.
 	ProofAge time.Duration
-	// Replays is how many proofs are remembered, [DefaultReplays] if it is 0. Each takes up to 90 bytes. One
-	// caller may have half of them. While the table is full, calls with proofs are refused.
+	// Replays is the maximum number of proofs that are remembered, [DefaultReplays] if it is 0.
+	// Each takes up to 90 bytes. One caller may have half of them. While the table is full, calls
+	// with proofs are refused.
 	Replays int
 	// Now returns the time, [time.Now] if it is nil.
 	Now func() time.Time
@@ -69,7 +70,8 @@ type Issuer struct {
 	// RequireTokenType demands the type at+jwt (RFC 9068). Otherwise the type may also be JWT or missing, as it is
 	// with many issuers.
 	RequireTokenType bool
-	// PlainBearer accepts tokens that are bound to no key. Whoever gets hold of such a token can use it.
+	// PlainBearer accepts tokens that are bound to no key. Anybody who obtains such a token can
+	// use it.
 	PlainBearer bool
 	// ProofWithBearer accepts a bound token with a valid proof also after the word Bearer. All rules of proofs
 	// hold. RFC 9449 demands the word DPoP; the JavaScript client of OpenTDF writes Bearer.

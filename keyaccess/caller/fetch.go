@@ -26,7 +26,8 @@ const (
 	maxHeaderOfReply = 16 << 10
 )
 
-// newClient returns what asks an issuer. It follows no redirects: the keys come from where the issuer says, and nowhere else.
+// newClient returns an HTTP client for issuers. It follows no redirects, so the keys come only
+// from the address that the issuer names.
 func newClient(settings Issuer) (*http.Client, error) {
 	secure, err := tlsprovider.New(tlsprovider.Config{Authorities: settings.Authorities})
 	if err != nil {

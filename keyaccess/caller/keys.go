@@ -25,7 +25,7 @@ type publicKey struct {
 	thumbprint    string
 }
 
-// errPrivate and errKey are what is wrong with a JWK.
+// errPrivate and errKey are the problems of a JWK.
 var (
 	errPrivate = errors.New("found a private or secret key")
 	errKey     = errors.New("found a key that cannot be used for signatures here")

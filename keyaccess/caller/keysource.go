@@ -20,8 +20,9 @@ const (
 	fetchRetry = 5 * time.Second
 )
 
-// maxWaiting is how many calls wait for newer keys of an issuer whose keys are known. Anybody can send a token with a key id that
-// no issuer has. Without a bound, such tokens would take all places of a service for as long as an issuer does not answer.
+// maxWaiting is the maximum number of calls that wait for newer keys of an issuer whose keys are
+// known. Anybody can send a token with a key id that no issuer has. Without a bound, such tokens
+// would take all places of a service for as long as an issuer does not answer.
 const maxWaiting = 8
 
 // keySource has the keys of an issuer. Use of the keys makes it fetch newer ones in the background, so that no call waits for them;
@@ -49,7 +50,7 @@ type keySource struct {
 	notBefore time.Time
 	// flight is closed when the request that is under way ends. It is nil if there is none.
 	flight chan struct{}
-	// waiting is how many calls wait for it although there are keys.
+	// waiting is the number of calls that wait for newer keys although there are keys.
 	waiting int
 }
 

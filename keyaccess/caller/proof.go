@@ -32,7 +32,8 @@ type proofClaims struct {
 	Hash     string   `json:"ath"`
 }
 
-// identity is what the table of proofs remembers of a proof. A client chooses jti, so it is unique for one key only.
+// identity identifies a proof in the table of proofs. A client chooses jti, so it is unique for
+// one key only.
 func (p *proof) identity(thumbprint string) identity { return identityOf(thumbprint, p.claims.ID) }
 
 // checkProof checks the proof of a request with a token, as RFC 9449, section 4.3, says; but for replays.

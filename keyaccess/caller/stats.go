@@ -10,7 +10,7 @@ type Stats struct {
 	SignatureHits, SignatureMisses uint64
 	// Fetches are the times that the keys of an issuer arrived, and FailedFetches those that they did not.
 	Fetches, FailedFetches uint64
-	// Proofs is how many proofs are remembered, and ProofLimit how many can be.
+	// Proofs is the number of proofs that are remembered, and ProofLimit is the maximum number.
 	Proofs, ProofLimit int
 }
 

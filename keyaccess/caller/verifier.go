@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Caller is who calls, as an issuer says.
+// Caller is the caller by the token of an issuer.
 type Caller struct {
 	// Issuer and Subject together name the caller. Neither is empty.
 	Issuer, Subject string
@@ -33,7 +33,7 @@ type Caller struct {
 	ProofThumbprint string
 }
 
-// Request is what the verifier reads of a request.
+// Request has the parts of a request that the verifier reads.
 type Request struct {
 	// Authorization is the value of the header Authorization. It is empty if there is none.
 	Authorization string

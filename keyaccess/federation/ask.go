@@ -37,7 +37,7 @@ type Object struct {
 	Share string
 }
 
-// Answer is what peers have said of one data key.
+// Answer has the results of peers for one data key.
 type Answer struct {
 	Result
 	// Unreachable says that the data key could not be asked for. Then Error says why, without the form of the client's protocol.

@@ -9,8 +9,9 @@
 // itself does. So a service cannot ask in the name of a client who has not asked, for another data key, or for another
 // recipient. The peer wraps its data keys to the client's key; the service that forwards sees none of them.
 //
-// Around it is a statement that the forwarding service signs, with the services that the request came by. The reply is a
-// statement of the peer. There are no replies without one.
+// The forwarding service sends it in a signed statement, with the services that the request has
+// passed. The reply is a signed statement of the peer.
 //
-// The package knows nothing of data keys and policies: package keyaccess serves what arrives.
+// The package does not know data keys and policies. Package keyaccess serves the requests of
+// peers.
 package federation

@@ -27,8 +27,9 @@ const (
 	tripBuckets = 6
 )
 
-// A late reply says something about the peer only if it had some time and little to do. Otherwise callers with short deadlines or
-// large requests could have the service give up a peer that works.
+// A late reply says something about the peer only if it had some time and little to do. Otherwise
+// callers with short deadlines or large requests could make the service stop asking a peer that
+// works.
 const (
 	fairTime    = time.Second
 	fairObjects = 16
@@ -143,7 +144,8 @@ func newPeer(settings Peer, config Config) (*peer, error) {
 	return p, nil
 }
 
-// within has a request made if the peer may have one, and notes how it ended. objects is how many data keys it asks for.
+// within has a request made if the peer may have one, and notes how it ended. objects is the
+// number of data keys that it asks for.
 func (p *peer) within(ctx context.Context, objects int, request func(context.Context) error) (err error) {
 	done, err := p.breaker.Allow()
 	if err != nil {

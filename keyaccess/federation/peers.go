@@ -33,7 +33,7 @@ const maxStatement = 56 << 10
 // contentType is the type of signed requests and statements (RFC 7515, section 9.2.1).
 const contentType = "application/jose"
 
-// maxProofs is how many proofs of the callers of one peer are remembered.
+// maxProofs is the maximum number of proofs of the callers of one peer that are remembered.
 const maxProofs = 1 << 18
 
 // Peers are the peers of a service. It is safe for concurrent use.

@@ -20,7 +20,7 @@ const (
 // lifetime is how long a statement is valid, and skew how far the clocks of services may differ.
 const lifetime, skew = time.Minute, 30 * time.Second
 
-// header is what all statements have.
+// header has the fields of all statements.
 type header struct {
 	// Issuer and Audience are the URLs of the services that sign and that read.
 	Issuer   string `json:"iss"`
@@ -41,7 +41,7 @@ type forward struct {
 	header
 	// Via are the services that the request came by: first the one that the client has asked, last the issuer.
 	Via []string `json:"via"`
-	// Authorization, Proof and Path are what the client has sent to the first service.
+	// Authorization, Proof and Path are from the client's request to the first service.
 	Authorization string `json:"authorization"`
 	Proof         string `json:"proof"`
 	Path          string `json:"path"`
@@ -59,7 +59,7 @@ type results struct {
 	Results    []Result `json:"results"`
 }
 
-// Result is what a peer says of one data key.
+// Result is the result of a peer for one data key.
 type Result struct {
 	// Object is the place of the data key among all data keys of the request, from 0.
 	Object int `json:"object"`

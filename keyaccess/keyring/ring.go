@@ -25,7 +25,7 @@ type Named struct {
 	Key wrapping.Key
 }
 
-// id is what ids are made of: letters, digits, and . _ - inside.
+// id matches an id: letters, digits, and . _ - inside.
 var id = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,62}[A-Za-z0-9])?$`)
 
 // NewRing returns a ring of keys by id. current has the ids of current keys, at most one for each

@@ -15,16 +15,18 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/caller"
 )
 
-// DefaultBuckets is how many callers, and how many tenants, are remembered unless the configuration says otherwise.
+// DefaultBuckets is the maximum number of callers, and of tenants, that are remembered unless the
+// configuration says otherwise.
 const DefaultBuckets = 16384
 
-// Rate is how many calls are accepted: PerSecond in the long run, and Burst at once after a pause.
+// Rate is the number of calls that are accepted: PerSecond in the long run, and Burst at once
+// after a pause.
 type Rate struct {
 	PerSecond float64
 	Burst     int
 }
 
-// Config is what callers and tenants may ask. A [Rate] of 0 sets no limit.
+// Config has the limits of callers and tenants. A [Rate] of 0 sets no limit.
 type Config struct {
 	// Caller is the rate of each caller: of each subject of an issuer.
 	Caller Rate
@@ -33,7 +35,8 @@ type Config struct {
 	// TenantClaim is the claim of tokens that names the tenant. Tenants of different issuers are different. Callers of an
 	// issuer whose tokens lack the claim, or have one that is no text, are one tenant.
 	TenantClaim string
-	// Buckets is how many callers, and how many tenants, are remembered: [DefaultBuckets] if it is 0.
+	// Buckets is the maximum number of callers, and of tenants, that are remembered:
+	// [DefaultBuckets] if it is 0.
 	Buckets int
 	// Now returns the time, [time.Now] if it is nil.
 	Now func() time.Time
@@ -106,9 +109,10 @@ func (r *Rates) Admit(who caller.Caller) error {
 // name is an issuer and what it names.
 type name struct{ issuer, within string }
 
-// buckets has a token bucket for each name, up to a number of them. Beyond it, the one that was used least recently makes
-// room if it is full again, since a full bucket is like a new one. If it is not, names without a bucket share one. So nobody gets
-// a new burst by making others be forgotten.
+// buckets has a token bucket for each name, up to a number of them. If there is no room for
+// another bucket, the least recently used one is dropped if it is full, because a full bucket
+// equals a new one. Otherwise all names without a bucket share one bucket. So no caller gets a
+// new burst by displacing the buckets of others.
 type buckets struct {
 	rate   Rate
 	limit  int

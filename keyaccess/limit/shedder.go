@@ -13,9 +13,10 @@ import (
 
 // Load is how much a service works on at one time.
 type Load struct {
-	// InFlight is how many calls are worked on at one time, at least 1.
+	// InFlight is the maximum number of calls that are worked on at one time, at least 1.
 	InFlight int
-	// Queue is how many more calls may wait. Further ones are refused at once. It may be 0.
+	// Queue is the maximum number of further calls that may wait. Further ones are refused at
+	// once. It may be 0.
 	Queue int
 	// Wait is how long a call may wait. It is more than 0 if there is a queue.
 	Wait time.Duration
@@ -40,8 +41,8 @@ func NewShedder(load Load) (*Shedder, error) {
 // Waiting returns how many calls wait.
 func (s *Shedder) Waiting() int { return int(min(s.waiting.Load(), int64(s.load.Queue))) }
 
-// Enter waits until the call may be worked on. The call ends with leave. The error is a [*Refused], or the one of the
-// context if that ends first.
+// Enter waits until the call may be worked on. The call ends with leave. The error is a
+// [*Refused], or the error of the context if that ends first.
 func (s *Shedder) Enter(ctx context.Context) (leave func(), err error) {
 	leave = func() { s.slots.Release(1) }
 	if s.slots.TryAcquire(1) {

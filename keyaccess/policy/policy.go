@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Policy is what a file demands of whoever reads it.
+// Policy has the requirements of a file on its readers.
 type Policy struct {
 	// ID is the policy's UUID, as the file has it.
 	ID string

@@ -37,7 +37,8 @@ type Authorizer interface {
 	Authorize(ctx context.Context, who caller.Caller, object Object) error
 	// Permits reports whether Authorize would return nil now. It records no decision.
 	Permits(ctx context.Context, who caller.Caller, object Object) bool
-	// Revision changes with each change of the policies. No two policies of one process have the same one.
+	// Revision changes with each change of the policies. No two policies of one process have the
+	// same revision.
 	Revision() uint64
 }
 

@@ -60,7 +60,7 @@ func NewClient(socketDir string) *Client {
 func (c *Client) Check(ctx context.Context, module string) ([]string, error) {
 	answer, err := c.ask(ctx, module)
 	if err != nil {
-		// The URL says nothing to whoever reads the sentence.
+		// The URL does not help the reader of the sentence.
 		if failed := new(url.Error); errors.As(err, &failed) {
 			err = failed.Err
 		}

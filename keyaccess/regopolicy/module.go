@@ -76,7 +76,7 @@ type rule struct {
 // compiling is held while a module is compiled, so that modules which take for ever have one processor at most.
 var compiling = make(chan struct{}, 1)
 
-// compiled is a module that was compiled, or what is wrong with it.
+// compiled is a compiled module, or its problem.
 type compiled struct {
 	accesspolicy.Module
 	err error
@@ -226,7 +226,7 @@ func (r *rule) Evaluate(v *accesspolicy.Values) (bool, error) {
 	return found, nil
 }
 
-// decision is what all rules in Rego of one decision have in common.
+// decision has the state that all rules in Rego of one decision share.
 type decision struct {
 	input ast.Value
 	// context ends the time that they have together.

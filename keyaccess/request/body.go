@@ -20,7 +20,7 @@ type Limits struct {
 	Policy int
 }
 
-// Body is what a client asks for.
+// Body is the content of a client's request.
 type Body struct {
 	// ClientKey is the client's public key in PEM.
 	ClientKey string
@@ -36,7 +36,8 @@ const (
 	firstObject = "kao-0"
 )
 
-// elementsPerObject is how many values a request may have for each data key that it may have. Clients send less than 30.
+// elementsPerObject is the maximum number of values that a request may have for each data key
+// that it may have. Clients send less than 30.
 const elementsPerObject = 100
 
 // Parse reads the claim requestBody. The text of an error says what is wrong, and is for the

@@ -15,7 +15,8 @@ const (
 	// keepTime is how long a session is kept that was read. Redis is asked whether it has ended each
 	// time it is used.
 	keepTime = time.Minute
-	// maxRecent is how many sessions are kept. Then a new one replaces the oldest.
+	// maxRecent is the maximum number of sessions that are kept. Then a new one replaces the
+	// oldest.
 	maxRecent = 4096
 )
 

@@ -48,7 +48,8 @@ type Settings struct {
 	ServerName string `yaml:"ServerName,omitempty"`
 	// Timeout bounds each question to Redis, and each connection. The default is one second.
 	Timeout time.Duration `yaml:"Timeout,omitempty"`
-	// MaxSessions is how many sessions a caller may have at one time, over all brokers. The default is 131,072.
+	// MaxSessions is the maximum number of sessions that a caller may have at one time, over all
+	// brokers. The default is 131,072.
 	MaxSessions int `yaml:"MaxSessions,omitempty"`
 	// WrappingKey is the id of the AES key of 256 bits that wraps the keys of sessions.
 	WrappingKey string `yaml:"WrappingKey,omitempty"`

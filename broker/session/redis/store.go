@@ -15,7 +15,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/session"
 )
 
-// mostNonces is how many nonces a session may have. They are forgotten when they leave the clock window.
+// mostNonces is the maximum number of nonces that a session may have. They are forgotten when
+// they leave the clock window.
 const mostNonces = 1 << 16
 
 // Options are what a Store needs.
@@ -57,8 +58,8 @@ func Open(o Options) (*Store, error) {
 	return s, nil
 }
 
-// parts is how many parts the sessions of a caller have. The last digit of the id chooses one. A part is on one server of
-// a cluster, so that one script counts sessions and adds one.
+// parts is the number of parts of a caller's sessions. The last digit of the id chooses one. A
+// part is on one server of a cluster, so that one script counts sessions and adds one.
 const parts = 16
 
 // names returns the names of a session and of its nonces. The braces make a cluster keep them on one server.
