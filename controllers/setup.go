@@ -39,7 +39,7 @@ type Options struct {
 	OperatorNamespace string
 	// StatusPort is the port that injected brokers answer on, for messages.
 	StatusPort int32
-	// Annotate is whether pods are annotated to make their kubelets refresh
+	// Annotate reports whether pods are annotated to make their kubelets refresh
 	// the profiles at once.
 	Annotate bool
 	// Ask asks a broker which set it serves.

@@ -44,7 +44,7 @@ type Issued struct {
 	DER []byte
 	// Subject is the kind of the key that the certificate is made for.
 	Subject profile.UsedKey
-	// SHA1Request is whether the request was signed with SHA-1.
+	// SHA1Request reports whether the request was signed with SHA-1.
 	SHA1Request bool
 }
 

@@ -31,7 +31,7 @@ type Key struct {
 	wrapper      Wrapper
 	decrypter    RemoteDecrypter
 	exchanger    RemoteExchanger
-	// authority is whether the key belongs to a certificate authority, see OfAuthority.
+	// authority reports whether the key belongs to a certificate authority, see OfAuthority.
 	authority bool
 }
 

@@ -19,7 +19,7 @@ type Assessment struct {
 	Strength Strength
 	// FIPS says whether FIPS 140-3 approves the operation.
 	FIPS FIPSVerdict
-	// Refused is whether the broker refuses every call of the operation, because the set
+	// Refused reports whether the broker refuses every call of the operation, because the set
 	// was compiled with [RequireFIPS] and the operation is not approved.
 	Refused bool
 }

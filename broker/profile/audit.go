@@ -41,7 +41,7 @@ var auditLevels = []string{AuditNone: "none", AuditSampled: "sampled", AuditSens
 // AuditPolicy says which calls of a profile are recorded.
 type AuditPolicy struct {
 	Level AuditLevel
-	// Required is whether a call must be refused if its record cannot be written.
+	// Required reports whether a call must be refused if its record cannot be written.
 	Required bool
 }
 

@@ -67,7 +67,7 @@ type Caller struct {
 	// UID and GID are the effective ids of the process that connected. They are valid only
 	// if Known is true.
 	UID, GID uint32
-	// Known is whether UID and GID are known. Only Linux reports them.
+	// Known reports whether UID and GID are known. Only Linux reports them.
 	Known bool
 }
 

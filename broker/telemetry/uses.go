@@ -106,16 +106,17 @@ type CountedUse struct {
 	Algorithm string `json:"algorithm"`
 	// Keys are the keys of the call, see [profile.Use].
 	Keys []CountedKey `json:"keys,omitempty"`
-	// Format is the format of a signature. GivenFormat is whether the caller has asked for it.
+	// Format is the format of a signature. GivenFormat reports whether the caller has asked for
+	// it.
 	Format      string `json:"format,omitempty"`
 	GivenFormat bool   `json:"givenFormat,omitempty"`
-	// GivenNonce is whether the caller of EncryptData has given the nonce.
+	// GivenNonce reports whether the caller of EncryptData has given the nonce.
 	GivenNonce bool `json:"givenNonce,omitempty"`
 	// TagBits is the size of the tag of EncryptData and DecryptData.
 	TagBits int `json:"tagBits,omitempty"`
-	// SHA1Request is whether the request for a certificate was signed with SHA-1.
+	// SHA1Request reports whether the request for a certificate was signed with SHA-1.
 	SHA1Request bool `json:"sha1Request,omitempty"`
-	// GivenContext is whether a data key is bound to a context.
+	// GivenContext reports whether a data key is bound to a context.
 	GivenContext bool `json:"givenContext,omitempty"`
 	// Container is empty if all callers share a socket. UID and GID are nil if they are not
 	// known.

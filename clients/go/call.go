@@ -51,7 +51,7 @@ type call struct {
 	// The mutex of the stream guards the fields below until done has an element.
 	id      uint64
 	outcome failure
-	// again is whether the call has to be made again without the stream.
+	// again reports whether the call has to be made again without the stream.
 	again bool
 	done  chan struct{}
 }

@@ -94,7 +94,7 @@ type ciphering struct {
 	// first is the first chunk, and whole is whether it is all of the input.
 	first mem.Buffer
 	whole bool
-	// begun is whether more than the first chunk was read, or anything was written.
+	// begun reports whether more than the first chunk was read, or anything was written.
 	begun  bool
 	result StreamResult
 }

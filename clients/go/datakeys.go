@@ -68,7 +68,7 @@ type GenerateDataKeyRequest struct {
 	// Context is what the data key is bound to, at most 4 KiB. It is needed again to unwrap
 	// the key.
 	Context []byte
-	// WithoutDataKey is whether the wrapped key alone is wanted.
+	// WithoutDataKey reports whether the wrapped key alone is wanted.
 	WithoutDataKey bool
 }
 
@@ -192,7 +192,7 @@ type RewrapKeyRequest struct {
 type RewrapKeyResult struct {
 	// WrappedKey is the wrapped key for the same data key.
 	WrappedKey []byte
-	// Unchanged is whether WrappedKey is the one of the request, because a new one would have
+	// Unchanged reports whether WrappedKey is the one of the request, because a new one would have
 	// the same key, version and algorithm.
 	Unchanged bool
 	// Algorithm is the wrapping algorithm, such as "aes-gcm".

@@ -135,7 +135,7 @@ type failure struct {
 	code    Code
 	message string
 	cause   error
-	// final is whether the call cannot be made again, whatever the code is.
+	// final reports whether the call cannot be made again, whatever the code is.
 	final bool
 }
 

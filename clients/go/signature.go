@@ -120,7 +120,7 @@ type VerifyDataRequest struct {
 
 // VerifyDataResult says whether a signature is valid.
 type VerifyDataResult struct {
-	// Valid is whether the key has made the signature of the input.
+	// Valid reports whether the key has made the signature of the input.
 	Valid bool
 	// Deprecation is the warning of a deprecated profile, else nil.
 	Deprecation *Deprecation

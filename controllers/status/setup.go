@@ -29,7 +29,7 @@ type Options struct {
 	OperatorNamespace string
 	// StatusPort is the port that injected brokers answer on, for messages.
 	StatusPort int32
-	// Annotate is whether pods are annotated to make their kubelets refresh the
+	// Annotate reports whether pods are annotated to make their kubelets refresh the
 	// profiles at once, for messages.
 	Annotate bool
 	// Queue has the namespaces whose CryptoProfiles need a status.

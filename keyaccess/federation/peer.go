@@ -23,7 +23,7 @@ import (
 const (
 	tripAfter  = 3
 	tripWindow = 30 * time.Second
-	// tripBuckets is in how many parts the window moves.
+	// tripBuckets is the number of parts of the window, which moves by one part at a time.
 	tripBuckets = 6
 )
 

@@ -30,7 +30,7 @@ const wrappingKeyID = "wrapping"
 type streamWrapping struct {
 	number byte
 	name   string
-	// binds is whether streams can have a context.
+	// binds reports whether streams can have a context.
 	binds  bool
 	wrap   func(key, dataKey, header []byte) ([]byte, error)
 	unwrap func(key, wrapped, header []byte) ([]byte, error)

@@ -35,7 +35,7 @@ type Settings struct {
 	Addresses []string `yaml:"Addresses"`
 	// SentinelMaster is the name of the master at the Sentinels. Without it, Addresses are servers.
 	SentinelMaster string `yaml:"SentinelMaster,omitempty"`
-	// Cluster is whether the servers are a Redis Cluster.
+	// Cluster reports whether the servers are a Redis Cluster.
 	Cluster bool `yaml:"Cluster,omitempty"`
 	// Database is the number of the database. A cluster has one, 0.
 	Database int `yaml:"Database,omitempty"`

@@ -21,7 +21,7 @@ import (
 type KeySource struct {
 	// Field is the path of the source in the request.
 	Field string
-	// ByID is whether ID names the key. ByValue is whether the key is in Raw. Both are
+	// ByID reports whether ID names the key. ByValue is whether the key is in Raw. Both are
 	// false if the source is empty.
 	ByID, ByValue bool
 	ID            string
