@@ -19,7 +19,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -205,7 +204,7 @@ func (g *Gateway) Start(ctx context.Context) error {
 }
 
 func (g *Gateway) loop(ctx context.Context, first, second <-chan struct{}) {
-	retry := newBackoff()
+	retry := objectwatch.NewBackoff()
 	for ctx.Err() == nil {
 		next, err := g.pass(ctx)
 		var pause time.Duration
@@ -213,9 +212,9 @@ func (g *Gateway) loop(ctx context.Context, first, second <-chan struct{}) {
 		case ctx.Err() != nil:
 			return
 		case err == nil:
-			retry = newBackoff()
+			retry = objectwatch.NewBackoff()
 			pause = min(max(next.Sub(g.options.Clock.Now()), shortestWait), longestWait)
-		case certificates.IsRace(err):
+		case objectwatch.IsRace(err):
 			pause = retry.Step() // somebody else was faster; the next pass reads what they wrote
 		default:
 			g.looked.Store(true)
@@ -232,11 +231,6 @@ func (g *Gateway) loop(ctx context.Context, first, second <-chan struct{}) {
 		}
 		timer.Stop()
 	}
-}
-
-// newBackoff returns the pauses after failed passes: from 100 ms to a minute.
-func newBackoff() wait.Backoff {
-	return wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 12, Cap: time.Minute}
 }
 
 // pass makes all objects current, and returns the time of the next pass.

@@ -16,7 +16,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -152,7 +151,7 @@ func (k *Keys) Start(ctx context.Context) error {
 }
 
 func (k *Keys) loop(ctx context.Context, changes <-chan struct{}) {
-	retry := newBackoff()
+	retry := objectwatch.NewBackoff()
 	elected, leading := k.options.Elected, false
 	for ctx.Err() == nil {
 		r, err := k.refresh(ctx)
@@ -167,8 +166,8 @@ func (k *Keys) loop(ctx context.Context, changes <-chan struct{}) {
 		case ctx.Err() != nil:
 			return
 		case err == nil:
-			retry = newBackoff()
-		case isRace(err):
+			retry = objectwatch.NewBackoff()
+		case objectwatch.IsRace(err):
 			pause = retry.Step() // somebody else was faster; what they wrote is read now
 		default:
 			pause = retry.Step()
@@ -185,13 +184,6 @@ func (k *Keys) loop(ctx context.Context, changes <-chan struct{}) {
 		timer.Stop()
 	}
 }
-
-// newBackoff returns the pauses after failed attempts: from 100 ms to a minute.
-func newBackoff() wait.Backoff {
-	return wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 12, Cap: time.Minute}
-}
-
-func isRace(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
 
 func (k *Keys) name() client.ObjectKey {
 	return client.ObjectKey{Namespace: k.options.Namespace, Name: k.options.SecretName}

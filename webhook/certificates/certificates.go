@@ -234,7 +234,7 @@ func (c *Certificates) Start(ctx context.Context) error {
 
 // loop makes a pass at the beginning, after each change, and when a renewal or a rotation is due.
 func (c *Certificates) loop(ctx context.Context, changes <-chan struct{}) {
-	retry := newBackoff()
+	retry := objectwatch.NewBackoff()
 	for ctx.Err() == nil {
 		next, err := c.synchronise(ctx)
 		var wait time.Duration
@@ -242,9 +242,9 @@ func (c *Certificates) loop(ctx context.Context, changes <-chan struct{}) {
 		case ctx.Err() != nil:
 			return
 		case err == nil:
-			retry = newBackoff()
+			retry = objectwatch.NewBackoff()
 			wait = min(max(next.Sub(c.clock.Now()), shortestWait), longestWait)
-		case isRace(err):
+		case objectwatch.IsRace(err):
 			// Another replica was faster. The next pass reads the result.
 			wait = retry.Step()
 		default:

@@ -18,6 +18,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/crypto-broker/crypto-broker-operator/controllers/objectwatch"
 )
 
 const serverName = "webhook.crypto-broker-system.svc"
@@ -72,7 +74,7 @@ func pass(t *testing.T, replica *Certificates) {
 		if err == nil {
 			return
 		}
-		if !isRace(err) {
+		if !objectwatch.IsRace(err) {
 			t.Fatal(err)
 		}
 	}

@@ -66,7 +66,7 @@ func IssuerSecrets(service client.ObjectKey) (authority, serving client.ObjectKe
 // Renew makes both Secrets current, and returns the time of the next call. published are the
 // authorities in PEM that clients can have at this moment. Renew calls publish with the
 // authorities that they must have from now on. It signs nothing before publish has succeeded. If
-// [IsRace] reports true for the error, another process wrote at the same time.
+// objectwatch.IsRace reports true for the error, another process wrote at the same time.
 func (i *Issuer) Renew(ctx context.Context, published []byte, publish func(ctx context.Context, bundle []byte) error) (next time.Time, err error) {
 	known := parseBundle(published)
 	state, err := i.keeper.advance(ctx, known, func(certificate *x509.Certificate) bool { return contains(known, certificate) })
@@ -92,10 +92,6 @@ func (i *Issuer) Renew(ctx context.Context, published []byte, publish func(ctx c
 	}
 	return next, err
 }
-
-// IsRace reports whether an error of Renew means that another process wrote at the same time. The
-// next call reads the result.
-func IsRace(err error) bool { return isRace(err) }
 
 // renewLeaf reads the Secret with the serving certificate, and writes a new certificate if one is
 // due. It returns the certificate that the Secret has afterwards.

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/audit"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/objectwatch"
 )
 
 // keeper keeps the authorities in their Secret.
@@ -81,7 +82,7 @@ func (k *keeper) advance(ctx context.Context, known []*x509.Certificate, trusted
 	if err != nil {
 		err = fmt.Errorf("write the Secret %s/%s: %w", secret.Namespace, secret.Name, err)
 		state, _ = readSecret(secret, k.purpose)
-		if isRace(err) || state.current == nil || expired(state.current.certificate, now) {
+		if objectwatch.IsRace(err) || state.current == nil || expired(state.current.certificate, now) {
 			return nil, err
 		}
 		return state, err

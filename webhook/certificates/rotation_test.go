@@ -14,6 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/crypto-broker/crypto-broker-operator/controllers/objectwatch"
 )
 
 // moments are the states in which a pass has something to write, reached by
@@ -151,7 +153,7 @@ func (w *testCluster) agree(t *testing.T, slow, other *Certificates) {
 	for range 5 {
 		_, err := slow.synchronise(t.Context())
 		check("after a pass of the slow replica")
-		if err != nil && !isRace(err) {
+		if err != nil && !objectwatch.IsRace(err) {
 			t.Fatal(err)
 		}
 	}

@@ -11,9 +11,9 @@ import (
 	"slices"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crypto-broker/crypto-broker-operator/controllers/objectwatch"
 )
 
 // Bounds of the wait for the next pass if nothing changes. The lower bound is for work that is
@@ -22,16 +22,6 @@ const (
 	shortestWait = 10 * time.Second
 	longestWait  = 5 * time.Minute
 )
-
-// newBackoff returns the pauses after failed passes: from 100 ms to a minute.
-func newBackoff() wait.Backoff {
-	return wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 12, Cap: time.Minute}
-}
-
-// isRace reports whether a write failed because another replica wrote first.
-func isRace(err error) bool {
-	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
-}
 
 func (c *Certificates) keeper() *keeper {
 	return &keeper{purpose: webhookServing, client: c.client, clock: c.clock, log: c.log, name: client.ObjectKey{Namespace: c.options.Namespace, Name: c.options.SecretName}}
@@ -46,7 +36,7 @@ func (c *Certificates) keeper() *keeper {
 // added.
 func (c *Certificates) synchronise(ctx context.Context) (next time.Time, err error) {
 	defer func() {
-		if err != nil && !isRace(err) {
+		if err != nil && !objectwatch.IsRace(err) {
 			c.fail(err)
 		}
 	}()
@@ -77,7 +67,7 @@ func (c *Certificates) synchronise(ctx context.Context) (next time.Time, err err
 	bundle := encodeCertificates(state.trusted()...)
 	for _, configuration := range configurations {
 		changed, err := configuration.write(ctx, c.client, bundle)
-		if isRace(err) {
+		if objectwatch.IsRace(err) {
 			return time.Time{}, err
 		}
 		failures = append(failures, err)
