@@ -237,7 +237,7 @@ spec: {containers: [{name: app, image: app}]}
 	if broker == nil || broker.Image != operatorImage.Load() || p.Pod.Spec.InitContainers[0].Name != contract.BrokerContainer || len(p.Pod.Spec.InitContainers) != 2 {
 		t.Fatalf("found the init containers %+v\n%s", p.Pod.Spec.InitContainers, stdout)
 	}
-	for _, says := range []string{"# stays\n", "unknownField: stays", "replicas: 3", "# kubectl crypto-broker inject: with what admission of the cluster makes of its pods", "cryptobroker.io/injected:", "mountPath: /tmp/open-crypto-broker"} {
+	for _, says := range []string{"# stays\n", "unknownField: stays", "replicas: 3", "# kubectl crypto-broker inject: made with the changes of the cluster's admission", "cryptobroker.io/injected:", "mountPath: /tmp/open-crypto-broker"} {
 		if !strings.Contains(stdout, says) {
 			t.Errorf("%q is not in\n%s", says, stdout)
 		}
