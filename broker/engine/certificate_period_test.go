@@ -32,7 +32,7 @@ func TestThePeriodOfACertificate(t *testing.T) {
 		want                [2]string
 		refusal             string
 	}{
-		"is the profile's without a wish":             {want: [2]string{earliest, latest}},
+		"is the profile's without a requested time":   {want: [2]string{earliest, latest}},
 		"is the one asked for":                        {notBefore: at("2026-06-01T00:00:00Z"), notAfter: at("2026-07-01T00:00:00Z"), want: [2]string{"2026-06-01T00:00:00Z", "2026-07-01T00:00:00Z"}},
 		"may begin and end at the profile's ends":     {notBefore: at(earliest), notAfter: at(latest), want: [2]string{earliest, latest}},
 		"may begin when asked and end by default":     {notBefore: at("2026-06-01T00:00:00Z"), want: [2]string{"2026-06-01T00:00:00Z", latest}},

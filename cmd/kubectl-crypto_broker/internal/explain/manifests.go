@@ -64,7 +64,7 @@ func verdict(decision injection.Decision, tried error) (said string, bad bool, e
 		return "gets a broker", false, nil
 	}
 	said = "gets no broker: " + decision.Reason
-	if advice := wish(decision.Reason); advice != "" {
+	if advice := optInAdvice(decision.Reason); advice != "" {
 		said += ". " + advice
 	}
 	return said, false, nil

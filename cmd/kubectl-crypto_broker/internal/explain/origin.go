@@ -62,7 +62,7 @@ func explainOrigin(ctx context.Context, t dryrun.Trial, pod *corev1.Pod, owner w
 		e.add("new pod", "it could not be tried whether a new pod gets a broker: %s", apierror.OneLine(apierror.Plain(err)))
 	case injected.Broker(admitted) == nil:
 		reason := t.WhyNot(ctx, template)
-		result.advice = strings.TrimSpace(fmt.Sprintf("A restart would not bring a broker now: %s gets no broker: %s. %s", made, reason, wish(reason)))
+		result.advice = strings.TrimSpace(fmt.Sprintf("A restart would not bring a broker now: %s gets no broker: %s. %s", made, reason, optInAdvice(reason)))
 		if calls.ignores {
 			result.advice += "\n" + explainOperator(ctx, t.Client, calls.service, e)
 		}

@@ -170,7 +170,7 @@ func conclude(pod *corev1.Pod, decision injection.Decision, refusal error, calls
 	case refusal != nil:
 		return outcome{"has no broker, and asks for one in a way that is refused.", "Correct the annotation. " + restart, false}
 	case !decision.Inject:
-		return outcome{"has no broker, as it should.", wish(decision.Reason), true}
+		return outcome{"has no broker, as it should.", optInAdvice(decision.Reason), true}
 	case calls.known && !calls.covers:
 		return outcome{"has no broker, though it asks for one.", calls.hindrance(), false}
 	case calls.hindrance() != "":
@@ -182,8 +182,8 @@ func conclude(pod *corev1.Pod, decision injection.Decision, refusal error, calls
 	}
 }
 
-// wish returns how a pod that has no broker for this reason gets one.
-func wish(reason string) string {
+// optInAdvice returns how a pod that has no broker for this reason gets one.
+func optInAdvice(reason string) string {
 	switch reason {
 	case "declined", "not asked":
 		return fmt.Sprintf("To get one, it needs the annotation %s: \"true\" when it is created (in a Deployment: on its template).", contract.InjectAnnotation)

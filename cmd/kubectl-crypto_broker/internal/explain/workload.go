@@ -117,7 +117,7 @@ func concludeWorkload(ctx context.Context, t dryrun.Trial, w workload.Workload, 
 	case decision.Inject:
 		return outcome{"a new pod of it gets no broker, though it should.", cmp.Or(calls.hindrance(), "The operator does not inject it: its log says more."), false}
 	default:
-		return outcome{fmt.Sprintf("a new pod of it gets no broker, as it should: %s.", decision.Reason), wish(decision.Reason), true}
+		return outcome{fmt.Sprintf("a new pod of it gets no broker, as it should: %s.", decision.Reason), optInAdvice(decision.Reason), true}
 	}
 }
 
