@@ -40,9 +40,10 @@ func TestACallThatWasGivenUpEndsAndTheOthersGoOn(t *testing.T) {
 		e.send(callOf(1+id, theSign, gated())) // as do some of these, the others for a worker
 	}
 	e.send(callOf(50, theSign, gated()), callOf(51, theSign, gated()), callOf(52, theSign, gated()))
-	packed := protowire.AppendVarint(protowire.AppendVarint(nil, 0), 51)
-	e.send(message{}.bytes(requestGivenUp, packed).number(requestGivenUp, 50).number(requestGivenUp, 999))
-	// The first waits for its key and ends at once, which lets the next ones have their turn.
+	packed := protowire.AppendVarint(protowire.AppendVarint(nil, 51), 0)
+	e.send(message{}.number(requestGivenUp, 50).number(requestGivenUp, 999).bytes(requestGivenUp, packed))
+	// The first waits for its key and ends at once, which lets the next ones have their turn. It is the last of those that
+	// were given up, so its reply says that the broker knows of the others.
 	got := e.take(1)
 	if a, ok := got[0]; !ok || a.code() != codes.Canceled || a.values[theText] != `SignData with profile "Ed": the call was canceled before it found the key "ed"` {
 		t.Errorf("while it waits for its key: %v", got)
