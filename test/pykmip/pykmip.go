@@ -58,8 +58,18 @@ func run(t testing.TB, s *kmipserver.Servers, port string) (process *exec.Cmd, a
 	if err := os.WriteFile(s.File("serve.py"), []byte(script), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	// PyKMIP is killed, so it does not remove its files. It has a Unix socket among them, whose path must be short.
+	temporary, err := os.MkdirTemp("", "kmip")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(temporary); err != nil {
+			t.Error(err)
+		}
+	})
 	cmd := exec.Command("python3", s.File("serve.py"), s.Host, port, s.Folder, s.File("keys.db"))
-	cmd.Env = append(os.Environ(), "PYTHONPATH="+packages, "PYTHONWARNINGS=ignore")
+	cmd.Env = append(os.Environ(), "PYTHONPATH="+packages, "PYTHONWARNINGS=ignore", "TMPDIR="+temporary)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // PyKMIP has several processes
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
