@@ -61,12 +61,12 @@ func newStore(t testing.TB) (*Store, *clock) {
 	t.Helper()
 	c := &clock{now: noon}
 	s := NewStore(func(error) {})
-	s.now, s.every = c.read, time.Hour // tests sweep by themselves
+	s.now, s.every = c.read, time.Hour // no timer: the tests call sweep
 	t.Cleanup(s.Close)
 	return s, c
 }
 
-// client is a client of the protocol, written a second time.
+// client is a client of the protocol that shares no code with the broker.
 type client struct {
 	id, clientID string
 	key          []byte

@@ -3,10 +3,10 @@
 // Package session ends encrypted sessions: clients of an application agree on a key with the broker,
 // and then send encrypted requests through whatever ends TLS on the way.
 //
-// Clients exist for two versions of the protocol. The texts of headers and bodies are the ones of
-// clients. The application passes them on as they are. See docs/operations/session.md for the protocol,
-// and for what differs from the first servers of it, and docs/session-native.md for the native versions.
+// Clients exist for two versions of the protocol. The application passes the headers and bodies of clients to the broker as they
+// are. See docs/operations/session.md for the protocol, and for what differs from the first servers of the protocol. See
+// docs/session-native.md for the native versions.
 //
-// Sessions are in the memory of the broker. Whoever uses a [Store] has checked the caller and the
+// The broker keeps sessions in its memory. Whoever uses a [Store] has checked the caller and the
 // profile of each call, and gives the policy of the profile as it is now.
 package session

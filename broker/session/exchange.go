@@ -40,7 +40,7 @@ type Begun struct {
 	ID, ServerPublicKey, EncAlg string
 	Lifetime                    time.Duration
 	Protocol                    algorithm.Session
-	// Signature is in base64, and SignatureAlgorithm such as "ecdsa-with-sha-256". Both are empty in
+	// Signature is in base64, and SignatureAlgorithm is a name such as "ecdsa-with-sha-256". Both are empty in
 	// versions 1 and 2.
 	Signature, SignatureAlgorithm string
 }
@@ -120,16 +120,16 @@ type Opened struct {
 	Protocol  algorithm.Session
 	// Path is the path in its normal form, and ClientPath the one that the client authenticates.
 	Path, ClientPath string
-	// Sequence is the one of a request of a native session, else empty.
+	// Sequence is the sequence of a request of a native session. It is empty for other sessions.
 	Sequence string
 }
 
 // Open decrypts a request. It returns [ErrRefused] or [ErrBusy], or an error of [Shared]. The
 // caller overwrites the plaintext.
 //
-// It opens the request before it looks at time and nonce, so that nobody without the key can use up a
-// nonce. It opens requests of unknown sessions and without the form of the protocol as well, with
-// another key, and takes the same steps to refuse a request whatever is wrong with it.
+// It opens the request before it looks at time and nonce, so that nobody without the key can use up a nonce. It also tries to open
+// requests of unknown sessions and malformed requests, with another key. So it takes the same steps to refuse a request, whatever
+// is wrong with it.
 func (s *Store) Open(ctx context.Context, owner Owner, policy *profile.SessionPolicy, r *Request) (Opened, error) {
 	m, formed := r.read()
 	key := s.decoy

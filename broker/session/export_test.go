@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// UseShared makes all tests of stores run with replicas that share their sessions as well. prepare prepares a
-// test, and returns what opens the place of sessions for one more broker.
+// UseShared makes all tests of stores run with replicas that share their sessions as well. prepare prepares a test, and returns a
+// function that opens the shared sessions for one more broker.
 func UseShared(name, section string, prepare func(t *testing.T) (open func(testing.TB) Shared)) {
 	kinds[name] = func(t *testing.T) func(testing.TB) *replicas {
 		open := prepare(t)

@@ -39,11 +39,10 @@ func languages(t *testing.T) map[string]*exec.Cmd {
 	return commands
 }
 
-// given is what all clients get. Its fields are texts, so that a program without a reader of JSON can
-// read it.
+// given is the input of all clients. Its fields are texts, so that a program without a JSON parser can read it.
 type given map[string]string
 
-// made is what a client makes of it.
+// made is what a client computes from the input.
 type made struct {
 	Request
 	Key, ReplyKey, NextSecret []byte
@@ -55,8 +54,8 @@ const (
 	givenNonce = "5d0c8a52-0a5b-4b52-8a55-0e3e3f5b1a01"
 )
 
-// TestClientsInOtherLanguagesMakeTheSameBytes gives all of them the same key pair, IV, time and nonce. So
-// what they make is equal to what the client of the other tests makes, and to each other.
+// TestClientsInOtherLanguagesMakeTheSameBytes gives all clients the same key pair, IV, time and nonce. So all of them make the same
+// bytes as the client of the other tests.
 func TestClientsInOtherLanguagesMakeTheSameBytes(t *testing.T) {
 	for version, prepare := range map[string]func(*testing.T, *Store, *clock) (given, made){
 		"1":      func(t *testing.T, s *Store, c *clock) (given, made) { return prepareOld(t, s, c, "1", "") },

@@ -31,7 +31,7 @@ func fill(t testing.TB, s *Store, count int) []*session {
 // heap returns how many bytes of the heap are in use.
 func heap() int64 {
 	runtime.GC()
-	runtime.GC() // what the first one has found to be unused is swept now
+	runtime.GC() // the second collection frees what the first one found unused
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	return int64(stats.HeapAlloc)
@@ -42,7 +42,7 @@ func TestAsManySessionsAsThereMayBeTakeLittleMemoryAndGiveItBack(t *testing.T) {
 	p := policy(t, "")
 	before := heap()
 	for _, each := range fill(t, s, MaxSessions) {
-		// A request now and one from the future are in two sets, the most expensive way to have two nonces.
+		// A request with the present time and one with a future time are in two sets. Two nonces take the most memory this way.
 		for _, at := range []time.Time{noon, noon.Add(299 * time.Second)} {
 			if err := each.accept(&message{nonceID: idOfNonce(newID()), timestamp: at.UnixMilli()}, p, noon, int64(s.mostNonces)); err != nil {
 				t.Fatal(err)
@@ -58,7 +58,7 @@ func TestAsManySessionsAsThereMayBeTakeLittleMemoryAndGiveItBack(t *testing.T) {
 	}
 	now.add(10 * time.Minute)
 	s.sweep() // ends them
-	s.sweep() // and finds that none has come
+	s.sweep() // gives the memory back, because no session has begun since
 	if left := heap() - before; left > full/10 || len(s.memory) > 0 || s.sweeper != nil {
 		t.Errorf("of %d bytes, %d are left, with %d pieces of memory for keys, and the timer %v", full, left, len(s.memory), s.sweeper)
 	}

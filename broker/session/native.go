@@ -102,8 +102,8 @@ func nativePeer(protocol algorithm.Session, text string) (hpke.PublicKey, error)
 	return peer, nil
 }
 
-// nativeContext is what both sides know before the share of the server: the info of HPKE, and the
-// beginning of what is signed. No line of it can have a line break.
+// nativeContext returns what both sides know before the server sends its share: the info of HPKE, and the beginning of the text
+// that is signed. No line of it can have a line break.
 func nativeContext(protocol algorithm.Session, profileName, id string, lifetime time.Duration, clientPublicKey string) string {
 	seconds := strconv.FormatInt(int64(lifetime/time.Second), 10)
 	return strings.Join([]string{protocol.String(), profileName, algorithm.SessionCipher, id, seconds, clientPublicKey}, "\n")
@@ -176,7 +176,7 @@ func (s *Store) SealNative(owner Owner, policy *profile.SessionPolicy, id, path,
 	return reply, nil
 }
 
-// Rekey gives a native session its next key and overwrites the one it has. The request authenticates
+// Rekey gives a native session its next key and overwrites the present key. The request authenticates
 // with the next key, and has no plaintext. It returns [ErrRefused] as Open does.
 func (s *Store) Rekey(owner Owner, policy *profile.SessionPolicy, r *Request) (Opened, error) {
 	m, formed := r.read()

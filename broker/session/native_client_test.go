@@ -59,7 +59,7 @@ func signTranscript(transcript []byte) ([]byte, error) {
 	return ecdsa.SignASN1(rand.Reader, signingKey, digest[:])
 }
 
-// nativeClient is a client of the native versions, written a second time.
+// nativeClient is a client of the native versions that shares no code with the broker.
 type nativeClient struct {
 	id     string
 	secret []byte

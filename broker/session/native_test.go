@@ -38,7 +38,7 @@ func TestANativeSessionOpensRequestsAndSealsReplies(t *testing.T) {
 	}
 }
 
-// One key for both directions would make a reply a request of somebody else.
+// With one key for both directions, an attacker could send a reply back as a request.
 func TestTheDirectionsOfANativeSessionHaveDifferentKeys(t *testing.T) {
 	s, now := newStore(t)
 	p := nativePolicy(t, "")
@@ -69,7 +69,7 @@ func TestAReplyOfANativeSessionBelongsToOneRequest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	reply.Sequence = second.Sequence // somebody in between swaps the replies
+	reply.Sequence = second.Sequence // an attacker in the middle swaps the replies
 	if got, err := c.read(second, reply); err == nil {
 		t.Errorf("the client takes %q as the reply to its second request", got)
 	}
@@ -114,7 +114,7 @@ func TestARequestOfANativeSessionIsRefusedIf(t *testing.T) {
 			if opened, err := s.Open(t.Context(), theOwner, p, &bad); !errors.Is(err, ErrRefused) {
 				t.Errorf("opened %+v, %v", opened, err)
 			}
-			// What was refused has used up nothing.
+			// The refused requests have used up no sequence number.
 			good.Path = "/a/../transaction/./purchase" // a proxy has not normalised it
 			if opened, err := s.Open(t.Context(), theOwner, p, &good); err != nil || opened.Path != "/transaction/purchase" {
 				t.Errorf("the request itself: %+v, %v", opened, err)
@@ -148,7 +148,7 @@ func TestARequestSaysWhichKeyItHas(t *testing.T) {
 	}
 }
 
-// The requests come in any order, and each comes again. The model remembers all numbers.
+// The requests come in any order, and each one comes more than once. The model of this test remembers all numbers.
 func TestANumberIsAcceptedOnceInWhateverOrderNumbersCome(t *testing.T) {
 	for seed := range uint64(50) {
 		random := rand.New(rand.NewPCG(seed, 15))
@@ -236,7 +236,7 @@ func TestANativeSessionGetsTheNextKey(t *testing.T) {
 	if _, err := s.SealNative(theOwner, p, c.id, rekey.Path, "1.3", nil); !errors.Is(err, ErrEnded) {
 		t.Errorf("a reply to a request with the key before: %v", err)
 	}
-	// The request for the key is the first of the messages of the new one.
+	// The request for the next key is the first message under that key.
 	for range 2 {
 		r := c.next("buy")
 		if opened, err := s.Open(t.Context(), theOwner, p, &r); err != nil || string(opened.Plaintext) != "buy" {
@@ -320,7 +320,7 @@ func TestOneOfAThousandCopiesOfARequestForTheNextKeyIsServed(t *testing.T) {
 	}
 }
 
-// The key in the slot is the only thing that could open what was sent before.
+// Only the key in the slot could open earlier messages.
 func TestTheKeyBeforeIsNotKept(t *testing.T) {
 	s, now := newStore(t)
 	p := nativePolicy(t, "")

@@ -82,8 +82,8 @@ func requestAAD(method, path, timestamp, nonce, kid string) string {
 	return method + "|" + path + "|" + timestamp + "|" + nonce + "|" + kid
 }
 
-// replyAAD is what a reply of version 1 authenticates. It is no AAD of a request, because no method has
-// digits.
+// replyAAD is what a reply of version 1 authenticates. It cannot be the AAD of a request, because a request begins with its method,
+// and no method has digits.
 func replyAAD(path, timestamp, nonce, kid string) string {
 	return "200|" + path + "|" + timestamp + "|" + nonce + "|" + kid
 }
@@ -93,9 +93,8 @@ func aadV2(timestamp, nonce, kid, clientID string) string {
 	return timestamp + "|" + nonce + "|" + kid + "|" + clientID
 }
 
-// replyVersion is the version of the UUIDs that are nonces of replies: the one for any use (RFC 9562,
-// section 5.8). Requests cannot have it, so that a reply is not taken for a request: in version 2 of the
-// protocol both have the same AAD and key.
+// replyVersion is the version of the UUIDs that are nonces of replies: version 8, for custom use (RFC 9562, section 5.8). Requests
+// cannot have it, so that a reply is not taken for a request: in version 2 of the protocol both have the same AAD and key.
 const replyVersion = '8'
 
 // versionAt is where a UUID has its version.
@@ -110,7 +109,7 @@ func newReplyNonce() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", random[:4], random[4:6], random[6:8], random[8:10], random[10:])
 }
 
-// isReplyNonce reports whether a nonce looks as the one of a reply.
+// isReplyNonce reports whether a nonce has the form of the nonce of a reply.
 func isReplyNonce(nonce string) bool {
 	const size, dashes = 36, 4
 	return len(nonce) == size && nonce[versionAt] == replyVersion && strings.Count(nonce, "-") == dashes

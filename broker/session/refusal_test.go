@@ -19,7 +19,7 @@ type recordedAEAD struct {
 }
 
 func (a recordedAEAD) Open(to, iv, sealed, additional []byte) ([]byte, error) {
-	a.record(fmt.Sprintf("decrypt %d KiB", len(sealed)>>10)) // the sizes of texts differ by some bytes
+	a.record(fmt.Sprintf("decrypt %d KiB", len(sealed)>>10)) // in KiB, because the sizes of the texts differ by some bytes
 	return a.AEAD.Open(to, iv, sealed, additional)
 }
 
@@ -41,7 +41,7 @@ func recordSteps(s *Store) *[]string {
 // refusal is a request that is refused.
 type refusal func(t testing.TB, s *Store, now *clock, c *client) (Request, Owner)
 
-// changed is a request of which something was changed.
+// changed is a request in which something was changed.
 func changed(change func(c *client, r *Request)) refusal {
 	return func(_ testing.TB, _ *Store, _ *clock, c *client) (Request, Owner) {
 		r := c.request(noon, purchase)
@@ -59,14 +59,14 @@ func afterwards(happens func(t testing.TB, s *Store, now *clock, c *client, r *R
 	}
 }
 
-// purchase is the plaintext of the requests, long enough that its decryption would be seen to be missing.
+// purchase is the plaintext of the requests. It is so long that the times would show if one refusal did not decrypt it.
 var purchase = strings.Repeat("purchase", 1<<10)
 
 // refusals are requests for each reason to refuse one.
 var refusals = map[string]refusal{
 	"not authentic": changed(func(_ *client, r *Request) {
 		if r.Body[0]++; r.Body[0] != 'B' {
-			r.Body[0] = 'A' // which is base64, too
+			r.Body[0] = 'A' // the text is valid base64, too
 		}
 	}),
 	"an unknown session": changed(func(_ *client, r *Request) { r.Kid = kidPrefix + newID() }),
@@ -113,8 +113,7 @@ func TestARefusalTakesTheSameStepsWhateverIsWrong(t *testing.T) {
 	}
 }
 
-// The rows to compare are of one version. Nine of ten refusals take longer than p10-ns, which other work of the
-// machine disturbs least.
+// Compare only rows of the same version. p10-ns is the 10th percentile of the times, which other work of the machine disturbs least.
 func BenchmarkRefusal(b *testing.B) {
 	for version, clientID := range versions {
 		for sentence, refused := range refusals {

@@ -60,12 +60,12 @@ func TestTheEdgesOfTheWindowAreTheLastTimesThatAreOpened(t *testing.T) {
 	})
 }
 
-// The clocks of two brokers differ by up to two windows, and change. A request that one broker holds for too old or too new
-// may be opened by the other one, and never by both.
+// The clocks of two brokers differ by up to two windows, and change. One broker may open a request that the other one refuses as
+// too old or too new. Never do both open it.
 func TestNoRequestIsOpenedTwiceWhereTheClocksOfBrokersDiffer(t *testing.T) {
 	eachStore(t, func(t *testing.T, start func(testing.TB) *replicas) {
 		const window = 10 * time.Second
-		twice := 0 // how often a request came to a broker again after it was opened
+		twice := 0 // how often a request was sent again after a broker had opened it
 		for seed := range uint64(30) {
 			random := rand.New(rand.NewPCG(seed, 16))
 			brokers := start(t)
@@ -217,7 +217,7 @@ func TestWhoHasNoKeyUsesUpNoNonce(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		// A session of the attacker's own does not reach the nonces of another one.
+		// Requests of the attacker's own session do not affect the nonces of another session.
 		same := other.requestTo("/other", noon, r.Nonce, "text")
 		if _, err := brokers.any().Open(t.Context(), theOwner, p, &same); err != nil {
 			t.Fatal(err)

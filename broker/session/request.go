@@ -46,20 +46,19 @@ type message struct {
 	additional string
 	// path is the normal form, and clientPath what the client authenticates.
 	path, clientPath string
-	// native is whether the session has a native version. protocol is zero then, because the message
-	// does not say which. epoch and number are the parts of its sequence.
+	// native reports whether the session has a native version. If it has, protocol is zero, because the message does not say which
+	// native version it is. epoch and number are the parts of its sequence.
 	native        bool
 	epoch, number int64
 }
 
-// noID replaces an id that does not have the form of an id. No session has it.
+// noID replaces a text that does not have the form of an id. No session has this id.
 const noID = idPrefix + "00000000000000000000000000000000"
 
 // read reads a request. It reports false if it does not have the form of the protocol. A request with
 // X-Idempotency-Key has version 2, and one with X-Sequence a native version.
 //
-// It reads all of a request whatever is wrong with a part, so that the message of a request without
-// the form can be opened as well, in the same time.
+// It reads all of a request whatever is wrong with a part, so that opening a malformed request takes the same time.
 func (r *Request) read() (m message, ok bool) {
 	id, isID := idOfKid(r.Kid)
 	if !isID {
@@ -87,7 +86,7 @@ func (r *Request) readV1(m *message) bool {
 	m.sealed = m.sealed[:ivSize+n+tagSize]
 	isIV, isTag := decodeAll(m.sealed[:ivSize], r.IV), decodeAll(m.sealed[ivSize+n:], r.Tag)
 	isAAD := r.readAAD(m)
-	hasLines := bytes.IndexByte(r.Body, '\r') >= 0 || bytes.IndexByte(r.Body, '\n') >= 0 // which the package base64 overlooks
+	hasLines := bytes.IndexByte(r.Body, '\r') >= 0 || bytes.IndexByte(r.Body, '\n') >= 0 // package base64 skips line breaks
 	return isTime && isRequestNonce(r.Nonce) && r.ClientID == "" && isIV && isTag && isAAD && err == nil && !hasLines
 }
 

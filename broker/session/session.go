@@ -56,13 +56,13 @@ func idOfNonce(nonce string) nonceID {
 	return nonceID(sum[:16])
 }
 
-// nonces remembers the nonces of a session until the timestamps of their requests have left the window. It has
-// a set for each period of the length of the window: three, if the clock goes on, so that forgetting takes no search.
+// nonces remembers the nonces of a session until the timestamps of their requests have left the window. It has one set for each
+// period as long as the window: three sets while the clock only goes forward. So it forgets whole sets, without a search.
 type nonces struct {
 	sets  []nonceSet
 	count int
-	// floor is the earliest time of which all nonces are remembered, in milliseconds since 1970. So a
-	// clock that is set back makes no forgotten nonce valid.
+	// floor is the time from which on all nonces are remembered, in milliseconds since 1970. So a forgotten nonce does not become
+	// valid again when the clock is set back.
 	floor int64
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
-// versions are the client ids that make each version of the protocol.
+// versions are the client ids by the version of the protocol that they select.
 var versions = map[string]string{"session-v1": "", "session-v2": "shop-1"}
 
 func TestAClientSendsARequestAndReadsTheReply(t *testing.T) {
@@ -45,7 +45,7 @@ func TestAClientSendsARequestAndReadsTheReply(t *testing.T) {
 	}
 }
 
-// In this mode of Go, what FIPS 140-3 does not approve fails.
+// In this mode, Go fails operations that FIPS 140-3 does not approve.
 func TestSessionsUseApprovedAlgorithmsAlone(t *testing.T) {
 	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAClientSendsARequestAndReadsTheReply$", "-test.v")
 	child.Env = append(os.Environ(), "GODEBUG=fips140=only")
@@ -257,7 +257,7 @@ func TestTheSocketsHaveEqualPartsOfTheSessions(t *testing.T) {
 
 func TestNoncesThatFillTheMemoryAreRefusedUntilSomeAreForgotten(t *testing.T) {
 	s, now := newStore(t)
-	s.Limit(2*MemoryOfSession, 2) // eight each, of which one session has two
+	s.Limit(2*MemoryOfSession, 2) // eight nonces for each socket, and two of them for each session
 	p := policy(t, ", ClockWindow: 10s")
 	c := connect(t, s, now, p, "")
 	for i := range 3 {
@@ -291,7 +291,7 @@ func TestAWrongRequestForASessionIsRefusedWithTheNameOfItsField(t *testing.T) {
 	s, now := newStore(t)
 	fine := Init{
 		KeyAgreement: "ECDH_P256", Nonce: "n", Timestamp: strconv.FormatInt(now.read().UnixMilli(), 10),
-		ClientPublicKey: "BGsX0fLhLEJH+Lzm5WOkQPJ3A32BLeszoPShOUXYmMKWT+NC4v4af5uO5+tKfA+eFivOM1drMV7Oy7ZAaDe/UfU=", // the base point
+		ClientPublicKey: "BGsX0fLhLEJH+Lzm5WOkQPJ3A32BLeszoPShOUXYmMKWT+NC4v4af5uO5+tKfA+eFivOM1drMV7Oy7ZAaDe/UfU=", // the base point of the curve
 	}
 	p := policy(t, "")
 	if _, err := s.Begin(t.Context(), theOwner, p, fine); err != nil {

@@ -13,12 +13,12 @@ import (
 
 // Errors of sessions that brokers share.
 var (
-	// ErrNoShared means that the profile wants its sessions shared, and that the broker has no place for them.
+	// ErrNoShared means that the profile wants its sessions shared, and that the broker has no store for shared sessions.
 	ErrNoShared = errors.New("session: the broker does not share sessions")
-	// ErrUnavailable means that the place of shared sessions did not answer, or not as it should. The call
-	// may have had its effect. Another one may succeed.
+	// ErrUnavailable means that the store of shared sessions gave no answer or a wrong one. The call may have had its effect. A
+	// further call may succeed.
 	ErrUnavailable = errors.New("session: the shared sessions are not available")
-	// ErrNoMemory means that the place of shared sessions has no memory left.
+	// ErrNoMemory means that the store of shared sessions is out of memory.
 	ErrNoMemory = errors.New("session: there is no memory for shared sessions")
 )
 
@@ -35,13 +35,12 @@ type Record struct {
 	Window time.Duration
 }
 
-// Acceptance is a request that is authentic and within the clock window, and what it may use up.
+// Acceptance is an authentic request within the clock window, with the limits that it counts against.
 type Acceptance struct {
-	// Nonce is for this session alone.
+	// Nonce is unique within this session only.
 	Nonce [16]byte
-	// Timestamp is the time of the request, and Floor the earliest time that is within the window now. Both
-	// are in milliseconds since 1970. Nonces below Floor may be forgotten, if no time below it is accepted
-	// any more, by any broker.
+	// Timestamp is the time of the request, and Floor the earliest time that is within the window now. Both are in milliseconds
+	// since 1970. A store may forget nonces of earlier times, provided that no broker accepts a request from before Floor any more.
 	Timestamp, Floor int64
 	// MostMessages is the maximum number of requests that the session may open.
 	MostMessages uint64
@@ -70,12 +69,11 @@ type Shared interface {
 	End(ctx context.Context, id string, owner Owner) error
 	// Forget overwrites what this broker keeps of sessions. The sessions go on.
 	Forget()
-	// Close is Forget, and ends the connections.
+	// Close does what Forget does, and ends the connections.
 	Close()
 }
 
-// Share sets where the sessions of profiles are that want them shared. It is called before the first
-// session begins.
+// Share sets the store for the sessions of profiles that want them shared. The caller has to call it before the first session begins.
 func (s *Store) Share(shared Shared) { s.shared = shared }
 
 // keep adds a session with its key to the store that the policy names.
@@ -102,7 +100,7 @@ func (s *Store) lookup(ctx context.Context, owner Owner, policy *profile.Session
 		return nil, ErrNoShared
 	}
 	if _, isID := idOfKid(kidPrefix + id); !isID {
-		id = noID // no other text becomes a part of a name there
+		id = noID // so that only ids become part of names in the shared store
 	}
 	var itsKey [keySize]byte
 	defer clear(itsKey[:])
@@ -164,7 +162,7 @@ func (s *session) isInWindow(m *message, policy *profile.SessionPolicy, now time
 }
 
 // refuse returns the error of a request that is not authentic, or not of a known session. It takes the
-// steps of acceptOnce before. found is nil for a session that is not known, or whose store was asked.
+// steps of acceptOnce before. found is nil if the session is not known, or if its store was already asked.
 func (s *Store) refuse(ctx context.Context, found *session, policy *profile.SessionPolicy, m *message) error {
 	if found != nil && found.shared != nil {
 		return found.check(ctx)
@@ -175,7 +173,7 @@ func (s *Store) refuse(ctx context.Context, found *session, policy *profile.Sess
 	return s.nobody.accept(m, policy, s.now(), s.nonceLimit())
 }
 
-// check asks the place of shared sessions for a session, and returns the error of a refused request.
+// check asks the store of shared sessions for the session, and returns the error of a refused request.
 func (s *session) check(ctx context.Context) error {
 	if err := s.shared.Check(ctx, s.id); err != nil {
 		return err

@@ -24,21 +24,21 @@ const (
 	// maxNonces is the maximum number of nonces of requests that are remembered, so that no
 	// request is opened twice.
 	maxNonces = noncesOfSession * MaxSessions
-	// MemoryOfSession is how much of the memory for requests allows one session, in bytes. A session
-	// takes some 400 bytes, and as many for the nonces of its first requests.
+	// MemoryOfSession is the memory for requests, in bytes, that a broker needs for each session that it allows. A session takes
+	// some 400 bytes, and the nonces of its first requests take some 400 more.
 	MemoryOfSession = 1 << 10
 	// noncesOfSession is the number of nonces for each session.
 	noncesOfSession = 8
-	// noncesOfOne is the part of the nonces of a socket that one session may have.
+	// noncesOfOne is the divisor for the nonces of one session: a session may have 1/noncesOfOne of the nonces of its socket.
 	noncesOfOne = 4
 )
 
 const (
-	// sweepTime is how long the key of a session is there at most after the session has ended by time.
+	// sweepTime is the longest time that the key of a session stays in memory after the session has expired.
 	sweepTime = 10 * time.Second
 	// keysOfChunk is the number of keys in a piece of memory.
 	keysOfChunk = 512
-	// stepOfVisit is the number of sessions that are visited while calls wait: some 0.1 ms.
+	// stepOfVisit is the number of sessions that are visited before waiting calls go on. One step takes some 0.1 ms.
 	stepOfVisit = 256
 )
 
@@ -71,9 +71,9 @@ type Store struct {
 	unlocked func(error)
 	// decoy is the key for requests of unknown sessions. None of them opens with it.
 	decoy [keySize]byte
-	// nobody is the session that refuses such requests.
+	// nobody is the session that refuses requests of unknown sessions.
 	nobody *session
-	// gcm returns the cipher of a key.
+	// gcm returns the AEAD for a key.
 	gcm func(key []byte) (cipher.AEAD, error)
 	// shared is nil if the broker does not share sessions.
 	shared Shared
@@ -84,7 +84,7 @@ type Store struct {
 	// of one socket.
 	mostSessions, mostNonces int
 	sessions                 map[string]*session
-	// all has the sessions once more, so that they can be visited step by step.
+	// all has the same sessions as a slice, so that they can be visited step by step.
 	all     []*session
 	shares  map[string]*share
 	memory  []locked.Memory
@@ -233,17 +233,17 @@ func (s *Store) Keep(policyOf func(Owner) *profile.SessionPolicy) {
 	}
 }
 
-// visit calls f, which may end the session, for each session that there is when visit begins and that
-// has not ended meanwhile. It lets waiting calls go on after each step.
+// visit calls f for each session that exists when visit begins and has not ended meanwhile. f may end the session. After each step
+// visit lets waiting calls go on.
 func (s *Store) visit(f func(*session)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// When a session ends, the last one takes its place. So visit goes from the last to the first.
+	// When a session ends, the last session moves to its index. So visit goes from the last to the first.
 	for i := len(s.all) - 1; i >= 0; i = min(i, len(s.all)) - 1 {
 		f(s.all[i])
 		if i%stepOfVisit == 0 {
 			s.mu.Unlock()
-			runtime.Gosched() // or this goroutine would take the mutex again
+			runtime.Gosched() // without this, the goroutine would take the mutex again at once
 			s.mu.Lock()
 		}
 	}
@@ -286,7 +286,7 @@ func (s *Store) release() {
 	for i := range s.memory {
 		s.memory[i].Close()
 	}
-	s.memory, s.all, s.sessions = nil, nil, map[string]*session{} // a map keeps its size for ever
+	s.memory, s.all, s.sessions = nil, nil, map[string]*session{} // a new map, because a map never shrinks
 	if s.sweeper != nil {
 		s.sweeper.Stop()
 		s.sweeper = nil

@@ -14,12 +14,12 @@ import (
 type replicas struct {
 	stores []*Store
 	clock  *clock
-	// ahead is how far the clock of each broker is ahead of the one that they share, in nanoseconds. A broker that is
-	// alone has none.
+	// ahead is how far the clock of each broker is ahead of the common clock, in nanoseconds. It is empty if there is only one broker.
 	ahead []atomic.Int64
-	// section is more of the section of profiles.
+	// section is the additional text for the section of profiles.
 	section string
-	// restart ends a broker and starts another one in its place. It does nothing if its sessions would end.
+	// restart ends a broker and starts another one in its place. It does nothing if the broker keeps sessions in its own memory,
+	// because they would end.
 	restart func(broker int)
 }
 
@@ -37,8 +37,7 @@ func (r *replicas) sweep() {
 	}
 }
 
-// kinds are the stores that tests run with, by what they are called. Each prepares a test, and returns what
-// starts brokers.
+// kinds are the stores that tests run with, by name. Each function prepares a test, and returns a function that starts brokers.
 var kinds = map[string]func(t *testing.T) (start func(testing.TB) *replicas){
 	"in memory": func(*testing.T) func(testing.TB) *replicas {
 		return func(t testing.TB) *replicas {

@@ -63,8 +63,8 @@ func New(config Config) (*Client, error) {
 	return &Client{connector, len(config.Certificate) > 0}, nil
 }
 
-// certificatesIn returns the certificates of a text in PEM, without what [x509.CertPool.AppendCertsFromPEM]
-// passes over. So all implementations trust the same certificates of a file.
+// certificatesIn returns the certificates of a text in PEM. It skips what [x509.CertPool.AppendCertsFromPEM] skips, so that all
+// implementations trust the same certificates of a file.
 func certificatesIn(text []byte) []byte {
 	var found []byte
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
@@ -81,8 +81,8 @@ func certificatesIn(text []byte) []byte {
 // HasCertificate reports whether the client has a certificate of its own.
 func (c *Client) HasCertificate() bool { return c.certificate }
 
-// Handshake runs the handshake over a connection, which belongs to the returned one from then on. After an
-// error it is closed. ServerName counts if the configuration has none.
+// Handshake runs the handshake over raw. The returned connection owns raw. After an error raw is closed. serverName is used if the
+// configuration has no name.
 func (c *Client) Handshake(ctx context.Context, raw net.Conn, serverName string) (net.Conn, error) {
 	return handshake(ctx, c.connector, raw, serverName)
 }
@@ -90,7 +90,7 @@ func (c *Client) Handshake(ctx context.Context, raw net.Conn, serverName string)
 func handshake(ctx context.Context, connector Connector, raw net.Conn, serverName string) (net.Conn, error) {
 	conn, err := connector.Connect(raw, serverName)
 	if err != nil {
-		_ = raw.Close() // the error below says more
+		_ = raw.Close() // the returned error says more
 		return nil, err
 	}
 	if err := conn.HandshakeContext(ctx); err != nil {
@@ -148,8 +148,8 @@ func withoutProxy(request *http.Request) (*url.URL, error) {
 	return proxy, err
 }
 
-// dialTLS returns what connects for a transport. net/http does not apply its timeout of handshakes to
-// connections that it does not make.
+// dialTLS returns the function that makes connections for a transport. It has its own timeout, because net/http applies its
+// handshake timeout only to connections that it makes itself.
 func dialTLS(connector Connector, connect func(ctx context.Context, network, address string) (net.Conn, error), timeout time.Duration) func(ctx context.Context, network, address string) (net.Conn, error) {
 	if connect == nil {
 		connect = new(net.Dialer).DialContext
@@ -185,7 +185,7 @@ func Refused(err error) bool {
 	if alert := tls.AlertError(0); errors.As(err, &alert) {
 		return slices.Contains(certificateAlerts, alert)
 	}
-	// crypto/tls has a type of its own for alerts of the other side.
+	// crypto/tls has an unexported type for alerts of the other side.
 	remote := (*net.OpError)(nil)
 	return errors.As(err, &remote) && remote.Op == "remote error" &&
 		slices.ContainsFunc(certificateAlerts, func(alert tls.AlertError) bool { return remote.Err.Error() == alert.Error() })

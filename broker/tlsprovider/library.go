@@ -21,21 +21,20 @@ const (
 	OpenSSL = "openssl" // the OpenSSL of the system
 )
 
-// Module is what an implementation says about itself.
+// Module describes an implementation: its name, version and FIPS state.
 type Module struct {
 	// Provider is the name of the implementation.
 	Provider string `json:"provider"`
-	// Version is the version of the library or the module, in its own words.
+	// Version is the version that the library or the module reports.
 	Version string `json:"version"`
 	// FIPS reports whether the implementation is in FIPS 140-3 mode.
 	FIPS bool `json:"fips"`
 	// FIPSModule is the FIPS provider that OpenSSL has loaded, with its version, such as
-	// "OpenSSL FIPS Provider 3.1.2". It is empty if there is none, and for crypto/tls, whose module
-	// is the version.
+	// "OpenSSL FIPS Provider 3.1.2". It is empty if there is none, and for crypto/tls, where Version names the module.
 	FIPSModule string `json:"fipsModule,omitempty"`
 }
 
-// String returns the module as a part of a line for people.
+// String returns the module as text for messages and logs.
 func (m Module) String() string {
 	text := m.Version
 	if m.FIPSModule != "" {
@@ -49,28 +48,28 @@ func (m Module) String() string {
 
 // Library is an implementation of TLS.
 type Library interface {
-	// Module asks the implementation what it is.
+	// Module returns the implementation's name, version and FIPS state.
 	Module() Module
-	// New returns what makes connections with a configuration. It keeps no part of the key.
+	// New returns a Connector for a configuration. It keeps no part of the key.
 	New(Config) (Connector, error)
 }
 
 // Connector makes connections with one configuration. It is safe for concurrent use.
 type Connector interface {
-	// Connect returns a connection over another one. The handshake has not begun.
+	// Connect returns a TLS connection over an existing connection. The handshake has not begun.
 	Connect(raw net.Conn, serverName string) (Conn, error)
 	// Credentials returns credentials for a gRPC client.
 	Credentials() credentials.TransportCredentials
 }
 
-// Conn is a connection of an implementation.
+// Conn is a TLS connection.
 type Conn interface {
 	net.Conn
 	HandshakeContext(context.Context) error
 	ConnectionState() tls.ConnectionState
 }
 
-// used is the implementation that the program uses, and those that it has.
+// used has the implementation that the program uses, and all registered implementations.
 var used = struct {
 	sync.Mutex
 	library   Library
@@ -112,7 +111,7 @@ func Use(name string, requireFIPS bool) error {
 	return nil
 }
 
-// Current returns what the implementation that is used says about itself at this moment.
+// Current returns the present state of the implementation that the program uses.
 func Current() Module { return current().Module() }
 
 func current() Library {

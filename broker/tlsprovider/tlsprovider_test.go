@@ -20,14 +20,14 @@ import (
 
 // The tests of this file run with crypto/tls, and with OpenSSL by "make test-openssl".
 
-// server is a server that wants a certificate of the client, with the same certificate for both sides.
+// server is a server that demands a client certificate. Both sides use the same certificate.
 func server(t *testing.T) (at *httptest.Server, config tlsprovider.Config) {
 	t.Helper()
 	at = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "hello over "+r.Proto)
 	}))
 	at.Config.ErrorLog = nil
-	plain := httptest.NewTLSServer(nil) // for its certificate alone
+	plain := httptest.NewTLSServer(nil) // only its certificate is used
 	defer plain.Close()
 	certificate, pool := plain.TLS.Certificates[0], x509.NewCertPool()
 	pool.AddCert(plain.Certificate())

@@ -17,15 +17,14 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/clients/openssl"
 )
 
-// compare measures rounds of both implementations in turn, so that what else the machine does is the
-// same for both. It reports the median time of an operation with each, and the median of the ratios of
-// a round, and the ratio of the processor time.
+// compare measures both implementations in turns, so that other load of the machine affects both alike. It reports the median time
+// of an operation with each, and the median of the ratios of a round, and the ratio of the processor time.
 func compare(b *testing.B, config openssl.Config, operations int, prepare func(provider) (round func() error)) {
 	providers := []provider{goProvider(b, config), opensslProvider(b, config)}
 	var rounds []func() error
 	for _, p := range providers {
 		round := prepare(p)
-		// What is made once is not measured.
+		// One-time costs, such as the configuration, are not measured.
 		if err := round(); err != nil {
 			b.Fatal(err)
 		}

@@ -25,7 +25,7 @@ func (c *certificates) parse(der []byte) (*x509.Certificate, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Of two that are parsed at once, the last one stays.
+	// If two goroutines parse the same certificate at once, the last one stays in the map.
 	pointer := weak.Make(certificate)
 	c.byDER.Store(string(der), pointer)
 	runtime.AddCleanup(certificate, func(der string) { c.byDER.CompareAndDelete(der, pointer) }, string(der))

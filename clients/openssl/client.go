@@ -69,7 +69,7 @@ func New(config Config) (*Client, error) {
 		return nil, err
 	}
 	held := &resources{context: context, sessions: newSessionCache(config.SessionCacheSize)}
-	// The client has no use for the secrets any more.
+	// The client does not need the secrets any more.
 	config.Certificate, config.PrivateKey = nil, nil
 	client := &Client{config: config, protocols: checked.protocols, module: module, resources: held, handshakeTimeout: handshakeTimeout}
 	runtime.AddCleanup(client, (*resources).close, held)
@@ -115,7 +115,8 @@ func (c *Client) newConn(raw net.Conn, serverName string, protocols []byte) (*Co
 	if held.context == nil {
 		return nil, errors.New("openssl: the client is closed")
 	}
-	// Sessions are not shared between protocols, because a resumed session has the protocol of the first.
+	// Connections with different ALPN protocols do not share sessions, because a resumed session has the protocol of the first
+	// connection.
 	host := serverName + "\x00" + string(protocols)
 	var made *ssl
 	var resumed time.Time
@@ -172,17 +173,17 @@ func (c *Client) dial(ctx context.Context, network, address string, protocols []
 	return conn, nil
 }
 
-// Transport returns a transport for HTTP/1.1 with the limits of [http.DefaultTransport] and the timeouts
-// of [Client.DialTLSContext]. It has no proxy, because net/http speaks to a server behind a proxy with
-// crypto/tls. If one is set, requests by https fail.
+// Transport returns a transport for HTTP/1.1 with the limits of [http.DefaultTransport] and the timeouts of
+// [Client.DialTLSContext]. It uses no proxy, because behind a proxy net/http uses crypto/tls. If a program sets a proxy, its
+// requests by https fail.
 func (c *Client) Transport() *http.Transport {
 	return c.transport("http/1.1", (*http.Protocols).SetHTTP1)
 }
 
 // HTTP2Transport returns a transport for HTTP/2 only. Servers that do not choose it are an error.
 func (c *Client) HTTP2Transport() *http.Transport {
-	// net/http chooses HTTP/2 by ALPN for connections of crypto/tls only. To it, this connection is
-	// one that is known to speak HTTP/2.
+	// net/http negotiates HTTP/2 by ALPN only on connections of crypto/tls. So the transport treats this connection as one that is
+	// known to speak HTTP/2.
 	return c.transport("h2", (*http.Protocols).SetUnencryptedHTTP2)
 }
 

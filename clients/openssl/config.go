@@ -15,8 +15,8 @@ import (
 // Config is what a [Client] uses. Its zero value is usable: the authorities of the system, TLS 1.2 and
 // 1.3, no client certificate. [FromTLS] makes one from a configuration of crypto/tls.
 type Config struct {
-	// RootCAs are the certificates of authorities, as PEM. A certificate that is trusted here need not
-	// have signed itself. If it is empty, the authorities of the system's OpenSSL are trusted.
+	// RootCAs are the certificates of authorities, as PEM. A certificate in RootCAs is trusted even if it is not self-signed. If it
+	// is empty, the authorities of the system's OpenSSL are trusted.
 	RootCAs []byte
 	// CRLs are revocation lists, as PEM. If it is not empty, each certificate of the peer except the
 	// trusted one needs a current list of its issuer, and must not be in it.
@@ -27,8 +27,8 @@ type Config struct {
 	// ServerName is the DNS name or the IP address that the certificate of the peer has to have. If it is
 	// empty, it is the host that is dialed. A DNS name is sent to the peer (SNI, RFC 6066, section 3).
 	ServerName string
-	// NextProtos are the protocols that are offered to the peer, the best first (ALPN, RFC 7301). Each
-	// has 1 to 255 bytes, and all together have 16 KiB at most, with one byte more for each.
+	// NextProtos are the protocols that are offered to the peer, the best first (ALPN, RFC 7301). Each name has 1 to 255 bytes. All
+	// names together have at most 16 KiB, where each name counts one byte more than its length.
 	NextProtos []string
 	// MinVersion is the oldest version of TLS, [tls.VersionTLS12] if it is 0. Older ones are refused.
 	// MaxVersion is the newest, [tls.VersionTLS13] if it is 0.
@@ -180,8 +180,8 @@ func (config *Config) checkAlgorithms(checked *settings) error {
 	return nil
 }
 
-// decodePEM returns the content of the blocks. A text that is not empty has to have a block, blocks
-// of the given types only, and nothing that looks like a block and is none.
+// decodePEM returns the content of the blocks. A text that is not empty must have at least one block, only blocks of the given
+// types, and nothing that looks like the beginning of a block but is not one.
 func decodePEM(field string, text []byte, types ...string) ([][]byte, error) {
 	if len(text) == 0 {
 		return nil, nil

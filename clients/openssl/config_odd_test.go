@@ -114,7 +114,7 @@ func TestNamesOfHostsHaveSeveralForms(t *testing.T) {
 	for name, onlyOpenSSL := range map[string]bool{
 		"localhost": false, "LocalHost": false, "localhost.": false, "under_score.example": false, "xn--bcher-kva.example": false, "1.example": false,
 		strings.Repeat("a.", 126) + "a": false, "127.0.0.1": false, "::ffff:127.0.0.1": false, "fe80::1": false, "FE80:0::1": false,
-		"fe80::1%lo": true, // crypto/tls compares the zone as well
+		"fe80::1%lo": true, // crypto/tls also compares the zone of the address
 	} {
 		t.Run(name, func(t *testing.T) {
 			withEachProvider(t, openssl.Config{RootCAs: authority.pem}, func(t *testing.T, p provider) {

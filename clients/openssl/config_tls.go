@@ -13,18 +13,18 @@ import (
 	"slices"
 )
 
-// The fields that FromTLS takes over. Leaf is only compared, because Certificate has the same.
+// The fields that FromTLS takes over. Leaf needs no conversion, because Certificate has the same content.
 var (
 	mappedFields      = []string{"RootCAs", "Certificates", "ServerName", "NextProtos", "MinVersion", "MaxVersion", "CipherSuites", "CurvePreferences"}
 	certificateFields = []string{"Certificate", "PrivateKey", "Leaf"}
 )
 
-// FromTLS returns the configuration that means the same as a configuration of crypto/tls, for which nil is
-// the default. The field RootCAs does not show its certificates, so roots has them as PEM; both have to be
-// equal, or both empty. Each field that is set and means nothing to OpenSSL is an error, unknown ones of later
-// versions of Go too: callbacks, session caches, InsecureSkipVerify, Renegotiation, and others.
+// FromTLS returns the configuration that means the same as a configuration of crypto/tls, for which nil is the default. The
+// certificates of the field RootCAs cannot be read, so roots has the same certificates as PEM. Both must be equal, or both empty.
+// Each field that is set and that OpenSSL cannot honor is an error: callbacks, session caches, InsecureSkipVerify, Renegotiation,
+// and others. This includes unknown fields of later versions of Go.
 //
-// One thing cannot be seen: a constraint that [x509.CertPool.AddCertWithConstraint] has added. OpenSSL does not
+// FromTLS cannot detect one thing: a constraint that [x509.CertPool.AddCertWithConstraint] has added. OpenSSL does not
 // call it.
 func FromTLS(config *tls.Config, roots []byte) (Config, error) {
 	if config == nil {

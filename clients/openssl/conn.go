@@ -60,7 +60,7 @@ type Conn struct {
 	kept      bool
 
 	writeMutex sync.Mutex // one Write at a time
-	sendMutex  sync.Mutex // records go to the peer in the order in which they were made
+	sendMutex  sync.Mutex // guards the order of records: they go to the peer in the order in which OpenSSL made them
 	writeError error      // guarded by sendMutex
 	shut       bool       // close_notify was made; guarded by sendMutex
 	closed     atomic.Bool
@@ -68,7 +68,7 @@ type Conn struct {
 
 func newConn(raw net.Conn, s *ssl, name string, keep func(*Conn)) *Conn {
 	c := &Conn{raw: raw, ssl: s, name: name, keep: keep}
-	// A connection that nobody closed is closed by the finalizer of its socket. This is for OpenSSL.
+	// A connection that nobody closed is closed by the finalizer of its socket. This cleanup frees the memory in OpenSSL.
 	runtime.AddCleanup(c, (*ssl).free, s)
 	return c
 }
@@ -248,7 +248,7 @@ func (c *Conn) answer(last bool) error {
 		go send()
 		return nil
 	}
-	// It fails only if the connection is closed, and then sending fails as well.
+	// This fails only if the connection is closed. Then sending fails as well.
 	_ = c.raw.SetWriteDeadline(time.Now().Add(alertTime))
 	send()
 	return nil

@@ -106,7 +106,7 @@ func TestARequestToASilentServerEndsWithoutAContext(t *testing.T) {
 	if err == nil {
 		_ = response.Body.Close()
 	}
-	// The timeout of the test's client has no words of the handshake.
+	// The timeout of the test's client does not mention the handshake.
 	if err == nil || !strings.Contains(err.Error(), "handshake") || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("the request ended with %v", err)
 	}
@@ -137,7 +137,7 @@ func TestAWriteEndsAtItsDeadlineAndReadingGoesOn(t *testing.T) {
 	stop := make(chan struct{})
 	defer close(stop)
 	address := serve(t, authority.serverConfig(t), func(conn *tls.Conn) {
-		// This server says something, and reads nothing after the handshake.
+		// This server writes something after the handshake, and reads nothing.
 		_, _ = conn.Write([]byte("hello"))
 		<-stop
 	})
@@ -253,7 +253,7 @@ func TestAConnectionThatIsCutIsNoEndOfTheData(t *testing.T) {
 		openssl error
 		goTLS   error
 	}{
-		// crypto/tls cannot tell the two apart, so both are EOF there.
+		// crypto/tls does not distinguish the two cases: it returns EOF for both.
 		"with close_notify":    {end: func(conn *tls.Conn) { _ = conn.Close() }, openssl: io.EOF, goTLS: io.EOF},
 		"without close_notify": {end: func(conn *tls.Conn) { _ = conn.NetConn().Close() }, openssl: openssl.ErrTruncated, goTLS: io.EOF},
 	} {

@@ -20,7 +20,7 @@
 // socket: Go reads and writes the ciphertext. So deadlines, contexts and [Conn.Close] work as with
 // other connections, and no thread waits in C. The package calls no Go function from C.
 //
-// # What is not as with crypto/tls
+// # Differences from crypto/tls
 //
 //   - A connection that ends without close_notify is an error, [ErrTruncated]. crypto/tls returns
 //     [io.EOF] at the end of a record.

@@ -31,7 +31,7 @@ type Error struct {
 	// Reasons are OpenSSL's reasons, such as "certificate verify failed", the cause first. It is
 	// empty if OpenSSL gave none.
 	Reasons []string
-	// Certificate is why the certificate of the peer was refused, or nil.
+	// Certificate is the reason why the certificate of the peer was refused, or nil.
 	Certificate *CertificateError
 
 	alert tls.AlertError // of the peer, or 0
@@ -63,7 +63,7 @@ func (e *Error) Unwrap() []error {
 	return causes
 }
 
-// CertificateError is why OpenSSL refused a certificate of the peer.
+// CertificateError is the reason why OpenSSL refused a certificate of the peer.
 type CertificateError struct {
 	// Code is one of X509_V_ERR_…, such as 10 for an expired certificate.
 	Code int

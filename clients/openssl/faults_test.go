@@ -24,7 +24,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/clients/openssl"
 )
 
-// fault is what happens to a connection after some bytes of the server.
+// fault is a fault of a connection that happens after the server has sent a number of bytes.
 type fault func(client *net.TCPConn)
 
 var faults = map[string]fault{
@@ -41,7 +41,7 @@ var faults = map[string]fault{
 	},
 }
 
-// faultyPath forwards connections to a server. After some bytes of the server, a fault happens. It counts the bytes.
+// faultyPath forwards connections to a server. After a number of bytes from the server it makes a fault. It counts the bytes.
 type faultyPath struct {
 	address string
 	at      int64 // 0 for no fault
@@ -132,7 +132,7 @@ func callOver(ctx context.Context, t *testing.T, p provider, address string) err
 	return err
 }
 
-// The servers that are asked, and how.
+// The servers, and how the test calls them.
 func exchanges(t *testing.T, authority *authority) map[string]struct {
 	server string
 	ask    exchangeOver
@@ -163,7 +163,7 @@ func TestAnExchangeWithAFaultAtAnyByteEndsWithAnErrorOrTheAnswer(t *testing.T) {
 				all := places(int(whole.count.Load()))
 				for name, happens := range faults {
 					t.Run(name, func(t *testing.T) {
-						// Most of those that wait for more take the whole time, so they wait together.
+						// Most exchanges that wait for more data take the whole timeout, so they run in parallel.
 						limit, atOnce := patience, 1
 						if name == "nothing comes" {
 							limit, atOnce = 500*time.Millisecond, 200
@@ -189,7 +189,7 @@ func TestAnExchangeWithAFaultAtAnyByteEndsWithAnErrorOrTheAnswer(t *testing.T) {
 							})
 						}
 						working.Wait()
-						// Only the last bytes come after the answer.
+						// Most exchanges fail: only a fault in the last bytes comes after the answer.
 						if failed := int(failures.Load()); failed < len(all)/2 {
 							t.Errorf("%d of %d exchanges failed", failed, len(all))
 						}
@@ -200,7 +200,7 @@ func TestAnExchangeWithAFaultAtAnyByteEndsWithAnErrorOrTheAnswer(t *testing.T) {
 	}
 }
 
-// expectFault returns an error if an exchange ended as none may end.
+// expectFault returns an error if an exchange ended in a way that is never allowed.
 func expectFault(ctx context.Context, protocol string, err error, limit time.Duration) error {
 	switch code := status.Code(err); {
 	case errors.Is(err, errWrongAnswer), ctx.Err() != nil && limit == patience:

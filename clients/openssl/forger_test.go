@@ -102,7 +102,7 @@ func newForger(raw net.Conn, config *tls.Config, version uint16) (*forger, error
 	seed := append(append([]byte("key expansion"), serverRandom...), clientRandom...)
 	block := expandTLS12(secrets["CLIENT_RANDOM"], seed, 2*16+2*4)
 	f.iv = slices.Concat(block[36:40], make([]byte, 8))
-	f.sequence = 1 // Finished was the first record
+	f.sequence = 1 // record 0 was Finished
 	return f, f.setKey(block[16:32])
 }
 
@@ -176,7 +176,7 @@ func handshakeMessage(kind byte, content ...byte) []byte {
 	return append([]byte{kind, byte(len(content) >> 16), byte(len(content) >> 8), byte(len(content))}, content...)
 }
 
-// update returns a record that updates the keys of the server, and asks for new keys of the client if it is said.
+// update returns a record that updates the keys of the server, and asks for new keys of the client if ask is 1.
 func (f *forger) update(ask byte) []byte {
 	record := f.record(recordHandshake, handshakeMessage(messageUpdate, ask))
 	secret, err := expandTLS13(f.secret, "traffic upd", sha256.Size)

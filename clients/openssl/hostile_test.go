@@ -110,7 +110,7 @@ func TestRecordsThatNoServerSendsEndARead(t *testing.T) {
 	}
 }
 
-// The server asks for answers and reads nothing. crypto/tls waits for the peer then, until the deadline of writes.
+// The server asks for answers and reads nothing. Then crypto/tls waits for the peer until the write deadline.
 func TestAReadEndsAlthoughThePeerReadsNoAnswers(t *testing.T) {
 	authority := newAuthority(t)
 	for version, forge := range map[uint16]func(*forger) []byte{
@@ -168,7 +168,7 @@ func TestAReadEndsAlthoughThePeerReadsNoAnswers(t *testing.T) {
 	}
 }
 
-// What arrives before the keys are known. The client has sent its first message.
+// Records that arrive before the keys are known. The client has only sent its first message.
 func TestBytesThatAreNoHandshakeEndIt(t *testing.T) {
 	authority := newAuthority(t)
 	repeat := func(text string) func(net.Conn) {
@@ -260,7 +260,7 @@ func TestCertificatesOfHalfAMegabyteEndTheHandshake(t *testing.T) {
 	}
 }
 
-// A server may ask for another hello once (RFC 8446, section 4.1.4).
+// A server may ask for a second ClientHello once (RFC 8446, section 4.1.4).
 func TestAServerThatAlwaysAsksForAnotherHelloIsRefused(t *testing.T) {
 	authority := newAuthority(t)
 	for name, groups := range map[string][]byte{"for one group": {0, 24}, "for two groups in turn": {0, 24, 0, 25}, "for a group that nobody offers": {0, 1}} {
@@ -280,7 +280,7 @@ func TestAServerThatAlwaysAsksForAnotherHelloIsRefused(t *testing.T) {
 						return
 					}
 					if header[0] != recordHandshake {
-						continue // it is for other servers
+						continue // such as ChangeCipherSpec, which needs no answer
 					}
 					// The session id of the hello is behind its header, version and random value.
 					id := body[38 : 39+int(body[38])]

@@ -175,7 +175,7 @@ func TestARequestThroughAProxyIsNotMadeWithTheOtherImplementation(t *testing.T) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Authorities that crypto/tls would accept are set too.
+	// The transport also has authorities that crypto/tls would accept.
 	pool := x509.NewCertPool()
 	pool.AddCert(authority.certificate)
 	p := opensslProvider(t, openssl.Config{RootCAs: authority.pem})
@@ -199,7 +199,7 @@ func TestABodyThatIsCutIsAnError(t *testing.T) {
 		if _, err := http.ReadRequest(bufio.NewReader(conn)); err != nil {
 			return
 		}
-		// The end of the connection is the end of this body.
+		// This body ends when the connection ends.
 		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhello")
 		_ = conn.NetConn().Close()
 	})

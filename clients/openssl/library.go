@@ -108,8 +108,8 @@ var libraries struct {
 	byPath map[string]*library
 }
 
-// loadLibrary returns the library with the path or the first of libraryNames that the system has. A
-// failure is not remembered, so a library that was installed meanwhile is found.
+// loadLibrary returns the library with the path or the first of libraryNames that the system has. It does not remember a failure,
+// so it finds a library that was installed later.
 func loadLibrary(path string) (*library, error) {
 	libraries.Lock()
 	defer libraries.Unlock()
@@ -164,8 +164,8 @@ func newLibrary(handle uintptr, name string) (*library, error) {
 	}
 	unlock := l.lockErrors()
 	defer unlock()
-	// Go programs end without the functions of atexit. A C program around them must not free what
-	// goroutines still use.
+	// Go programs end without calling the functions of atexit. In a C program with Go code, atexit must not free what goroutines
+	// still use.
 	const noAtExit = 0x00080000
 	if call(l.initSSL, noAtExit, 0) != 1 {
 		return nil, l.failure("initialize " + name)

@@ -14,13 +14,12 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/clients/openssl"
 )
 
-// damagedConn is a connection whose peer is not what it should be: from a byte on it is cut, or a byte
-// of it has another bit.
+// damagedConn is a connection with a damaged peer: the connection is cut at a byte, or one bit of a byte is flipped.
 type damagedConn struct {
 	net.Conn
 	seen, at int
 	flip     byte // 0 to cut the connection
-	done     bool // whether the damage was done
+	done     bool // whether the damage has happened
 }
 
 func (c *damagedConn) Read(b []byte) (int, error) {
@@ -35,7 +34,7 @@ func (c *damagedConn) Read(b []byte) (int, error) {
 	if c.flip != 0 && c.at >= c.seen && c.at < c.seen+n {
 		b[c.at-c.seen] ^= c.flip
 		c.done = true
-		// A length that is larger than before makes the client wait for what never comes.
+		// A length field that became larger makes the client wait for data that never comes.
 		_ = c.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
 	}
 	c.seen += n

@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// Module is what OpenSSL says about itself.
+// Module describes the loaded OpenSSL.
 type Module struct {
 	// Library is the path or the name that was loaded, such as "libssl.so.3".
 	Library string
@@ -16,16 +16,15 @@ type Module struct {
 	// FIPSProvider reports whether the FIPS provider is active. Always false with OpenSSL 1.1.1, which has
 	// no providers.
 	FIPSProvider bool
-	// FIPSProviderName and FIPSProviderVersion are what the FIPS provider says about itself, such as
-	// "OpenSSL FIPS Provider" and "3.1.2", which are not the name and the version of the library. Both are
-	// empty if it is not active.
+	// FIPSProviderName and FIPSProviderVersion are the name and the version of the FIPS provider, such as "OpenSSL FIPS Provider"
+	// and "3.1.2". They differ from the name and the version of the library. Both are empty if it is not active.
 	FIPSProviderName, FIPSProviderVersion string
 	// FIPS reports whether OpenSSL uses FIPS algorithms only: with OpenSSL 3, FIPSProvider and the
 	// default property "fips=yes"; with OpenSSL 1.1.1 of some distributions, their FIPS mode.
 	FIPS bool
 }
 
-// LoadedModule returns what the library says that a [Config] with the same Library uses.
+// LoadedModule loads the library that a [Config] with the same Library uses, and describes it.
 func LoadedModule(libraryPath string) (Module, error) {
 	lib, err := loadLibrary(libraryPath)
 	if err != nil {
@@ -68,7 +67,7 @@ func (l *library) describe(provider []byte) (name, version string) {
 	if l.providerLoad == 0 || l.providerParameters == 0 || l.providerUnload == 0 {
 		return "", ""
 	}
-	// To load a provider that is active counts one more user, and unloading it one less.
+	// Loading an active provider only adds one to its count of users, and unloading it subtracts one.
 	found := call(l.providerLoad, 0, uintptr(start(provider)))
 	if found == 0 {
 		return "", ""
@@ -76,8 +75,8 @@ func (l *library) describe(provider []byte) (name, version string) {
 	defer call(l.providerUnload, found)
 	keys := [][]byte{cString("name"), cString("version")}
 	texts := new([2]uintptr)
-	parameters := new([3]parameter) // the last one is the end
-	// OpenSSL gets addresses inside of what it gets the address of.
+	parameters := new([3]parameter) // the last parameter marks the end
+	// The parameters contain addresses that OpenSSL follows.
 	var pinner runtime.Pinner
 	defer pinner.Unpin()
 	pinner.Pin(texts)

@@ -14,9 +14,8 @@ func findFunction(library uintptr, name string) (uintptr, error) {
 	return purego.Dlsym(library, name)
 }
 
-// call calls a function in C. The pragma keeps what pointers in the arguments point to where it is
-// until call returns, if the conversion to uintptr is in the argument itself (rule 4 of
-// unsafe.Pointer).
+// call calls a function in C. The pragma keeps the memory that pointers in the arguments point to in place until call returns, if
+// the conversion to uintptr is in the argument itself (rule 4 of unsafe.Pointer).
 //
 //go:uintptrescapes
 func call(function uintptr, arguments ...uintptr) uintptr {

@@ -140,7 +140,7 @@ func (p provider) dial(t testing.TB, address, serverName string, protocols ...st
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	// A test that hangs would otherwise say nothing.
+	// Without this limit, a test that hangs would fail without a message.
 	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}

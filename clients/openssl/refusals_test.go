@@ -47,8 +47,8 @@ func TestPeersAreRefused(t *testing.T) {
 		server     *tls.Config
 		config     openssl.Config
 		serverName string
-		code       int    // of the certificate
-		reason     string // of OpenSSL, if it is not the certificate
+		code       int    // the code for the certificate
+		reason     string // the reason of OpenSSL, if the certificate is not the cause
 	}{
 		"wrong host":                          {server: serverWith(nil), serverName: "example.com", code: codeWrongHost},
 		"wrong host in the configuration":     {server: serverWith(nil), config: openssl.Config{ServerName: "example.com"}, code: codeWrongHost},
@@ -188,7 +188,7 @@ func TestRevokedCertificatesAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			address := serve(t, &tls.Config{Certificates: []tls.Certificate{test.server.pair(t)}}, echo)
-			// crypto/tls has no lists.
+			// crypto/tls does not support revocation lists.
 			p := opensslProvider(t, openssl.Config{RootCAs: test.roots, CRLs: lists})
 			err := p.dial(t, address, "localhost").HandshakeContext(t.Context())
 			if test.code == 0 && err != nil {

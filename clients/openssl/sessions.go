@@ -35,8 +35,7 @@ func newSessionCache(limit int) *sessionCache {
 	return &sessionCache{limit: limit, byHost: map[string]*list.Element{}, order: list.New(), now: time.Now}
 }
 
-// with calls use with the session of a host, or with nil if there is none. The session stays
-// allocated until use returns.
+// with calls use with the session of a host, or with nil if the cache has none. The session stays allocated until use returns.
 func (c *sessionCache) with(host string, use func(*session) error) error {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -82,9 +81,9 @@ func (c *sessionCache) remove(element *list.Element) {
 	removed.free()
 }
 
-// session returns the session of the connection if the peer allows to resume it, or nil. With TLS
-// 1.3 that is so when its ticket has arrived, after the handshake (RFC 8446, section 4.6.1). A connection that resumed a
-// session has verified no chain. Its session expires when the resumed one does.
+// session returns the session of the connection, or nil if the peer does not allow resumption. With TLS 1.3 a session can be
+// resumed once its ticket has arrived, after the handshake (RFC 8446, section 4.6.1). A connection that resumed a session has
+// verified no chain. Its session expires when the resumed one does.
 func (s *ssl) session(host string, state *tls.ConnectionState, resumed time.Time) *session {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

@@ -73,7 +73,7 @@ func TestTheOldestSessionGoesWhenTheCacheIsFull(t *testing.T) {
 // A resumed session does not verify the chain again.
 func TestASessionEndsWithTheFirstCertificateOfItsChain(t *testing.T) {
 	authority := newAuthority(t)
-	between := authority.issueAuthority(t, time.Now().Add(time.Hour)) // the others have a day and more
+	between := authority.issueAuthority(t, time.Now().Add(time.Hour)) // the other sessions last a day or more
 	leaf := between.issue(t, nil)
 	pair := leaf.pair(t)
 	pair.Certificate = append(pair.Certificate, between.certificate.Raw)

@@ -16,7 +16,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/clients/openssl"
 )
 
-// OpenSSL's own server with settings that servers seldom have. It sends back each line with its letters in reverse.
+// OpenSSL's own server with unusual settings. It sends back each line with its letters in reverse order.
 func TestServersWithUnusualSettings(t *testing.T) {
 	authority := newAuthority(t)
 	module, err := openssl.LoadedModule(testLibrary)
@@ -33,7 +33,7 @@ func TestServersWithUnusualSettings(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	long := strings.Repeat("0123456789abcdef", 1000) // of one record, which the server turns around as a whole
+	long := strings.Repeat("0123456789abcdef", 1000) // a line as long as one record, which the server reverses as a whole
 	for name, test := range map[string]struct {
 		settings string
 		refused  bool

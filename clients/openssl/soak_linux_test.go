@@ -30,7 +30,7 @@ func TestConnectionsOfAllKindsLeaveNothingBehind(t *testing.T) {
 	echoing, silent := serve(t, authority.serverConfig(t), echo), silentServer(t)
 	p := opensslProvider(t, openssl.Config{RootCAs: authority.pem, SessionCacheSize: 2})
 	streams := dialGRPC(t, p, serveGRPC(t, authority))
-	// A kind is a connection or a stream that has to succeed, or has to fail.
+	// A kind is a kind of connection or stream that has to succeed or has to fail.
 	kinds := []struct {
 		name  string
 		fails bool
@@ -71,7 +71,7 @@ func TestConnectionsOfAllKindsLeaveNothingBehind(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	// What stays open is the connection of gRPC. Other tests leave some to the garbage collector.
+	// The connection of gRPC stays open. Other tests leave some connections to the garbage collector.
 	onlyGRPC := func() bool {
 		runtime.GC()
 		return openssl.Live()[1] == 1

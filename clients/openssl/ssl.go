@@ -19,12 +19,12 @@ type status int
 
 const (
 	stepDone   status = iota
-	stepLast          // as stepDone, and the next read needs more ciphertext of the peer
+	stepLast          // like stepDone, but the next read needs more ciphertext of the peer
 	stepHungry        // more ciphertext of the peer is needed
 	stepEnded         // the peer sent close_notify
 )
 
-// ssl is an SSL object with two BIOs in memory: what the peer sent, and what it has to get. The
+// ssl is an SSL object with two BIOs in memory: one for bytes from the peer, and one for bytes to the peer. The
 // mutex guards all of it. No step waits for anything.
 type ssl struct {
 	lib *library
@@ -34,8 +34,8 @@ type ssl struct {
 	input, output   uintptr // the BIOs, which belong to the SSL object
 	handshakeIsDone bool
 	failed          bool   // only free is allowed after a failure
-	unsent          bool   // output may have something
-	protocols       []byte // that were offered; never changed
+	unsent          bool   // output may have ciphertext to send
+	protocols       []byte // the protocols that were offered; never changed
 }
 
 func newSSL(context *sslContext, serverName string, protocols []byte, resume *session) (*ssl, error) {
@@ -115,7 +115,7 @@ func (s *ssl) step(operation string, function uintptr, buffer []byte) (n int, en
 	call(s.lib.clearErrors)
 	result := int32(call(function, s.address, uintptr(start(buffer)), uintptr(len(buffer))))
 	reading := function == s.lib.sslRead
-	// To ask is cheaper than a read that finds nothing.
+	// This check is cheaper than a read that finds nothing.
 	if reading && result > 0 && (call(s.lib.bioPending, s.input) > 0 || int32(call(s.lib.sslHasPending, s.address)) == 1) {
 		return int(result), stepDone, nil
 	}
@@ -184,7 +184,7 @@ func (s *ssl) feed(ciphertext []byte) error {
 	if s.address == 0 {
 		return net.ErrClosed
 	}
-	// A BIO in memory takes everything or fails for want of memory.
+	// A BIO in memory takes all bytes, or fails because memory is exhausted.
 	if n := int32(call(s.lib.bioWrite, s.input, uintptr(start(ciphertext)), uintptr(len(ciphertext)))); int(n) != len(ciphertext) {
 		return errors.New("openssl: found no memory for what the peer sent")
 	}

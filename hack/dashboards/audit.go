@@ -8,7 +8,7 @@ import "github.com/grafana/grafana-foundation-sdk/go/dashboard"
 // profile, the key, the caller or the input is not allowed.
 const refusal = `code=~"PermissionDenied|FailedPrecondition|InvalidArgument|Unauthenticated|NotFound|OutOfRange|Unimplemented"`
 
-// audit is for those who look for misuse.
+// audit returns the dashboard for people who look for misuse.
 func audit() *dashboard.DashboardBuilder {
 	refused := ofBrokers("crypto_broker_requests_total", refusal)
 	records := func(result string) string {

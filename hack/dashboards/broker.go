@@ -4,13 +4,13 @@ package main
 
 import "github.com/grafana/grafana-foundation-sdk/go/dashboard"
 
-// broker is for those who run applications with brokers.
+// broker returns the dashboard for people who run applications with brokers.
 func broker() *dashboard.DashboardBuilder {
 	requests := ofBrokers("crypto_broker_requests_total")
 	failed := ofBrokers("crypto_broker_requests_total", `code!="OK"`)
 	byWorkload := sum("namespace, workload", rate(requests))
 	buckets := ofBrokers("crypto_broker_request_duration_seconds_bucket")
-	// The metrics of a process have the names of any program in Go.
+	// The metrics of the process have the same names in every Go program.
 	process := func(metric string) string {
 		return ofBrokers(metric) + " and on (cluster, instance) crypto_broker_build_info"
 	}

@@ -4,14 +4,14 @@ package main
 
 import "github.com/grafana/grafana-foundation-sdk/go/dashboard"
 
-// Algorithms by what a quantum computer does to them, as "kubectl crypto-broker inventory" has
-// it. All others have no key pairs.
+// Algorithms by whether a quantum computer breaks them, as "kubectl crypto-broker inventory" sorts them. All other algorithms have
+// no key pairs.
 const (
 	quantumVulnerable = "rsa.*|ecdsa.*|ed25519|hpke-p-.*|session-v.*|session-hpke-p256"
 	quantumResistant  = "hpke-ml-kem-.*|hpke-mlkem.*|session-hpke-x-wing"
 )
 
-// fleet is for those who answer for the cryptography of a cluster.
+// fleet returns the dashboard for people who are responsible for the cryptography of a cluster.
 func fleet() *dashboard.DashboardBuilder {
 	build := ofBrokers("crypto_broker_build_info")
 	strength := ofBrokers("crypto_broker_profile_strength_bits")

@@ -14,11 +14,11 @@ func ofService(metric string, matchers ...string) string {
 	return selector("crypto_broker_gateway_key_access_"+metric, append([]string{`cluster=~"$cluster"`, `instance=~"$instance"`}, matchers...))
 }
 
-// keyAccess is for those who run a key access service.
+// keyAccess returns the dashboard for people who run a key access service.
 func keyAccess() *dashboard.DashboardBuilder {
 	const fromClient = `from="client"`
 	requests := ofService("requests_total", fromClient)
-	// The outcomes that callers cannot help.
+	// The outcomes that callers have not caused.
 	failed := ofService("requests_total", fromClient, `outcome=~"internal|unavailable|shed|deadline_exceeded"`)
 	buckets := ofService("request_duration_seconds_bucket", fromClient)
 	process := func(metric string) string {

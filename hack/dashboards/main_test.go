@@ -19,7 +19,7 @@ func TestGrafanaKnowsEveryFieldOfEachDashboard(t *testing.T) {
 				t.Fatal(err)
 			}
 			var read dashboard.Dashboard
-			// The package returns an error without text for parts that are right.
+			// The package returns an error with an empty text for parts that are correct.
 			if err := read.UnmarshalJSONStrict(content); err != nil && err.Error() != "" {
 				t.Fatal(err)
 			}

@@ -4,11 +4,11 @@ package main
 
 import "github.com/grafana/grafana-foundation-sdk/go/dashboard"
 
-// operator is for those who run the operator.
+// operator returns the dashboard for people who run the operator.
 func operator() *dashboard.DashboardBuilder {
 	expiry := ofOperator("crypto_broker_operator_certificate_expiry_timestamp_seconds")
 	const ofOperators = " and on (cluster, instance) crypto_broker_operator_certificate_expiry_timestamp_seconds"
-	// Several replicas may have led in the time of a query.
+	// Several replicas may have been the leader during the time range of a query.
 	inNamespaces := func(metric string, matchers ...string) string {
 		return orZero("sum(max by (cluster, exported_namespace) (" + ofNamespaces(metric, matchers...) + "))")
 	}

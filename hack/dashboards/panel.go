@@ -19,7 +19,7 @@ const (
 	graphHeight = 8
 )
 
-// level is a color from a value on.
+// level is the color of values from a threshold on.
 type level struct {
 	from  float64
 	color string
@@ -35,7 +35,7 @@ func thresholds(base dashboard.Threshold, levels []level) *dashboard.ThresholdsC
 	return dashboard.NewThresholdsConfigBuilder().Mode(dashboard.ThresholdsModeAbsolute).Steps(steps)
 }
 
-// above is red from a value on.
+// above returns the levels that are red from a value on.
 func above(value float64) []level { return []level{{value, "red"}} }
 
 // number is a panel with one value. Its color is green, unless the levels say another one.

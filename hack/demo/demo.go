@@ -36,7 +36,7 @@ const (
 	firstAlgorithm, secondAlgorithm = "sha3-512", "sha-512"
 	// placeholder is the application's image in manifests/app.yaml.
 	placeholder = "localhost/crypto-broker/demo-app:demo"
-	// target is how soon a reply should show a changed profile after it was applied.
+	// target is the time within which a reply should show a changed profile.
 	target = time.Second
 )
 
@@ -166,7 +166,7 @@ func removeDemo(ctx context.Context, cluster *environment.Cluster) error {
 	if err != nil {
 		return err
 	}
-	if kind != "" { // of a kind that does not exist, kubectl can't remove any
+	if kind != "" { // kubectl cannot remove objects of a kind that does not exist
 		objects = append(objects, "clustercryptoprofile/"+clusterProfile)
 	}
 	_, err = cluster.KubectlRun(ctx, nil, append([]string{"delete", "--ignore-not-found", "--timeout=2m"}, objects...)...)

@@ -47,7 +47,7 @@ func (d *demo) awaitStats(ctx context.Context, pod, what string, within time.Dur
 	})
 }
 
-// servingSince returns when the pod's broker began to serve its set, by the broker's clock.
+// servingSince returns the time at which the pod's broker began to serve its set, by the broker's clock.
 func (d *demo) servingSince(ctx context.Context, pod string) (time.Time, error) {
 	var answer struct{ Since time.Time }
 	err := d.podGet(ctx, pod, brokerPort, "profiles", &answer)

@@ -99,7 +99,7 @@ func downloadDebian(folder, arch string) ([]debianPackage, error) {
 // debianSources returns the archives of Debian's release among those that the machine uses, which may be mirrors, in apt's
 // form. What they have has to be signed by Debian.
 func debianSources() (string, error) {
-	// With the information of releases it would leave out archives whose lists the machine does not have yet.
+	// Without this option, apt-get would leave out archives whose lists the machine does not have yet.
 	targets, err := command("", "apt-get", "indextargets", "--no-release-info", "--format", "$(REPO_URI) $(RELEASE) $(COMPONENT)", "Created-By: Packages")
 	if err != nil {
 		return "", err
@@ -194,7 +194,7 @@ func unpackDebian(packages []debianPackage) ([]byte, error) {
 	archive := tar.NewWriter(&buffer)
 	written := map[string]bool{}
 	add := func(header tar.Header, content []byte) error {
-		if written[header.Name] { // a folder of both packages
+		if written[header.Name] { // a folder that several packages have
 			return nil
 		}
 		written[header.Name] = true

@@ -138,7 +138,7 @@ func TestAnImageHoldsItsProgramAndATmpAndRunsAsNobody(t *testing.T) {
 }
 
 func TestProgramsHaveTheValidatedCryptographicModule(t *testing.T) {
-	t.Setenv("GOFIPS140", "off") // what the caller has set must not matter
+	t.Setenv("GOFIPS140", "off") // the environment must not change the module
 	out := t.TempDir()
 	build(t, "--source", source(t, "one"), "--out", out)
 	for _, each := range withoutOpenSSL(t) {

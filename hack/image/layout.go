@@ -116,7 +116,7 @@ func archiveFolder(path, folder string) (err error) {
 	return errors.Join(err, archive.Close())
 }
 
-// ociLayer compresses a layer, as registries have it.
+// ociLayer compresses a layer, as registries store it.
 func ociLayer(content []byte) (v1.Layer, error) {
 	return tarball.LayerFromOpener(func() (io.ReadCloser, error) {
 		return io.NopCloser(bytes.NewReader(content)), nil

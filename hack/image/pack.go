@@ -22,11 +22,11 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// user is the user and group of the images, the usual number of a "nonroot" user in images without a base.
+// user is the user and group of the images: the usual number of the user "nonroot" in images without a base image.
 const user = "65532:65532"
 
-// pack makes an image from a program: of one layer, or of two with OpenSSL, whose files of Debian come first, so that
-// images share them.
+// pack makes an image from a program. The image has one layer. With OpenSSL a layer with the files of Debian comes before it, so
+// that images share that layer.
 func pack(p program, binary string, debian []byte, o options, version string) (v1.Image, error) {
 	content, err := os.ReadFile(binary)
 	if err != nil {
@@ -77,7 +77,7 @@ func pack(p program, binary string, debian []byte, o options, version string) (v
 		file.Config.Env = []string{"GOCOVERDIR=" + o.cover}
 	}
 	if p.openssl {
-		// A broker in a pod gets no flag for that. The key gateway gets one by the chart.
+		// A broker in a pod gets no flag for OpenSSL, so the image sets it. The chart sets a flag for the key gateway.
 		file.Config.Env = append(file.Config.Env, "CRYPTO_BROKER_TLS_PROVIDER=openssl")
 	}
 	return mutate.ConfigFile(image, file)

@@ -33,7 +33,7 @@ func TestTheManifestHasWhatKrewDemands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The fields that krew documents, and those that it demands.
+	// The fields that krew documents, and the fields that it requires.
 	var found map[string]any
 	if err := yaml.UnmarshalStrict(text, &found); err != nil {
 		t.Fatal(err)
@@ -82,8 +82,7 @@ func TestTheManifestHasWhatKrewDemands(t *testing.T) {
 	}
 }
 
-// fields expects that an object has the fields that are demanded, and no others than the
-// optional ones.
+// fields fails the test unless an object has all required fields, and otherwise only optional ones.
 func fields(t *testing.T, what string, object any, demanded, optional []string) {
 	t.Helper()
 	all, is := object.(map[string]any)

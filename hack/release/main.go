@@ -33,7 +33,7 @@ type options struct {
 	parts                  []string
 }
 
-// release is what the parts need to know.
+// release is the input of the parts.
 type release struct {
 	options
 	// root is the checkout, and cache the folder of tools.
@@ -136,10 +136,11 @@ func parseOptions(arguments []string) (options, error) {
 	return o, err
 }
 
-// home is where the project lives.
+// home is the address of the project.
 const home = "https://github.com/crypto-broker/crypto-broker-operator"
 
-// checkout finds out what is built. It refuses files that are not committed: nobody could build them again.
+// checkout finds the root, the commit and the version of the source. It refuses a checkout with files that are not committed,
+// because nobody could build them again.
 func (r *release) checkout(ctx context.Context) error {
 	var err error
 	if r.root, err = output(ctx, ".", "git", "rev-parse", "--show-toplevel"); err != nil {

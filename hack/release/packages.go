@@ -47,8 +47,8 @@ func (r *release) plugin(ctx context.Context) error {
 	return err
 }
 
-// lift moves the files with a suffix from a folder of the release into the release, with the name of the project in
-// front, and removes the folder and what else is there.
+// lift moves the files with a suffix from a subfolder of the release into the release, with the name of the project in front. Then
+// it removes the subfolder with all other files.
 func (r *release) lift(folder, suffix string) error {
 	from := filepath.Join(r.out, folder)
 	found, err := filepath.Glob(filepath.Join(from, "*"+suffix))
@@ -123,7 +123,7 @@ func unpack(archive []byte) (files []file, err error) {
 	}
 }
 
-// holds returns an error if an archive has no file of this name: npm packs a package that was not built without a word.
+// holds returns an error if an archive has no file of this name, because npm packs a package that was not built without any error.
 func holds(archive, name string) error {
 	content, err := os.ReadFile(archive)
 	if err != nil {
@@ -159,7 +159,7 @@ func (r *release) clients(ctx context.Context) error {
 	}
 	python := exec.CommandContext(ctx, filepath.Join(venv, "bin", "python"), "-m", "hatchling", "build", "--directory", r.out)
 	python.Dir = filepath.Join(r.root, "clients", "python")
-	// Archives of Python begin with the year 1980, and hatchling takes this time for all files.
+	// Zip archives, which Python packages are, cannot have times before 1980. hatchling uses this time for all files.
 	python.Env = append(os.Environ(), fmt.Sprintf("SOURCE_DATE_EPOCH=%d", r.at.Unix()))
 	_, err = printed(python)
 	return err

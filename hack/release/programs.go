@@ -17,7 +17,8 @@ import (
 	"time"
 )
 
-// program is one that a release has for some platforms. The kubectl plugin is not among them: hack/krew packs it.
+// program is a program that a release has for some platforms. The kubectl plugin is not one of these programs, because hack/krew
+// packs it.
 type program struct {
 	name      string
 	platforms []platform
@@ -28,8 +29,8 @@ type platform struct{ os, arch string }
 
 var (
 	linux = []platform{{"linux", "amd64"}, {"linux", "arm64"}}
-	// everyday are the platforms of people's machines, for which there is a command line and no broker: it needs
-	// the identity of callers of a Unix socket, and the memory of a control group.
+	// everyday are the usual platforms of workstations. A release has the command line for them, but no broker: the broker needs
+	// the identity of the callers of a Unix socket, and the memory limit of a control group.
 	everyday = append(slices.Clone(linux), platform{"darwin", "amd64"}, platform{"darwin", "arm64"})
 )
 

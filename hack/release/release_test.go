@@ -41,7 +41,7 @@ func TestTheChartAsksForTheImagesOfTheRelease(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	manifest, err := os.ReadFile(filepath.Join(root, "config", "manager", "deployment.yaml")) // made of the chart with its defaults
+	manifest, err := os.ReadFile(filepath.Join(root, "config", "manager", "deployment.yaml")) // rendered from the chart with its default values
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +237,7 @@ func TestAnArchiveThatIsPackedAgainDependsOnItsFilesOnly(t *testing.T) {
 }
 
 func TestABillOfMaterialsIsValidCycloneDXAndNamesTheModulesOfTheProgram(t *testing.T) {
-	binary, err := os.Executable() // it was built from modules, as any program
+	binary, err := os.Executable() // it was built from Go modules, as any program is
 	if err != nil {
 		t.Fatal(err)
 	}

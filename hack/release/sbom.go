@@ -16,7 +16,7 @@ import (
 )
 
 // billOf returns the bill of materials of a Go program, in JSON of CycloneDX 1.6 (ECMA-424): the modules that the
-// linker wrote into it, the standard library, and the Go Cryptographic Module; and more components, if there are some.
+// linker wrote into it, the standard library, the Go Cryptographic Module, and the given further components.
 func billOf(name, binary, version string, at time.Time, more ...cyclonedx.Component) ([]byte, error) {
 	info, err := buildinfo.ReadFile(binary)
 	if err != nil {
@@ -60,7 +60,7 @@ func billOf(name, binary, version string, at time.Time, more ...cyclonedx.Compon
 	}
 	bill := cyclonedx.NewBOM()
 	bill.SpecVersion = cyclonedx.SpecVersion1_6
-	// A serial number that follows from the program, as all else does.
+	// The serial number is derived from the program, as everything else in the file is.
 	bill.SerialNumber = serial(sum)
 	bill.Metadata = &cyclonedx.Metadata{Timestamp: at.Format(time.RFC3339), Component: &own}
 	bill.Components = &components
@@ -70,7 +70,7 @@ func billOf(name, binary, version string, at time.Time, more ...cyclonedx.Compon
 	return text.Bytes(), err
 }
 
-// serial returns a serial number that follows from the program, in the form of a UUID of version 8 (RFC 9562, section
+// serial returns a serial number that is derived from the program, in the form of a UUID of version 8 (RFC 9562, section
 // 5.8).
 func serial(sum [sha256.Size]byte) string {
 	id := sum[:16]

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// stating are the places that state the version, each with an expression for it. One number is for all parts of a
+// stating are the files that state the version, each with a regular expression for the line. One number is for all parts of a
 // release, so that nobody has to know which client fits which chart.
 var stating = []struct {
 	file    string

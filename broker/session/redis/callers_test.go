@@ -16,13 +16,13 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/redisserver"
 )
 
-// mostOfAPart is how many sessions a caller may have of those whose ids end with the same digit, with the least MaxSessions.
+// mostOfAPart is the maximum number of sessions of a caller whose ids end with the same digit, if MaxSessions has its smallest value.
 const mostOfAPart = 1024 / 16
 
 // idOfPart returns an id that ends with a digit.
 func idOfPart(i int, digit string) string { return fmt.Sprintf("S-%031x%s", i, digit) }
 
-// fewSessions is a place with the least MaxSessions.
+// fewSessions returns a place whose MaxSessions has its smallest value.
 func fewSessions(t *testing.T, server *redisserver.Server, lines ...string) *place {
 	t.Helper()
 	return newPlace(t, append(lines, "Addresses: ["+server.Address+"]", "WithoutTLS: true", "WrappingKey: sessions", "Timeout: 10s", "MaxSessions: 1024")...)
@@ -32,7 +32,7 @@ func TestACallerHasSoManySessionsAtAllBrokersTogether(t *testing.T) {
 	server := redisserver.Start(t)
 	p := fewSessions(t, server)
 	a, b := p.open(), p.open()
-	// Both brokers begin more than there may be, all at once.
+	// Both brokers begin more sessions than the caller may have, all at once.
 	results := make([]error, 4*mostOfAPart)
 	var work sync.WaitGroup
 	for i := range results {

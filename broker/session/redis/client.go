@@ -20,9 +20,9 @@ import (
 // Sizes of a connection to Redis. The defaults of the library take more than a megabyte for each.
 const (
 	bufferSize = 16 << 10
-	// ringScale is the logarithm of how many questions may wait for their answers.
+	// ringScale is the binary logarithm of the number of commands that may wait for their replies.
 	ringScale = 8
-	// pingTime is how long a connection may be idle before it is tried.
+	// pingTime is how long a connection may be idle before the client tests it.
 	pingTime = 30 * time.Second
 	// refreshTime is how often Sentinels are asked who is the master, in case a message of theirs was lost.
 	refreshTime = 5 * time.Second
@@ -44,7 +44,7 @@ type connection struct {
 	state   state
 }
 
-// attempt is an attempt to connect.
+// attempt is one attempt to connect.
 type attempt struct {
 	done chan struct{}
 	err  error
@@ -58,8 +58,8 @@ const (
 	serves
 	// isAway means that Redis does not answer.
 	isAway
-	// isUnfit means that Redis answers, and that something else is wrong, such as that it has no memory. It
-	// lasts until a session is changed.
+	// isUnfit means that Redis answers, but something else is wrong, for example it is out of memory. The state lasts until a
+	// session is changed.
 	isUnfit
 )
 
@@ -121,14 +121,14 @@ func (c *connection) options() rueidis.ClientOption {
 		},
 		RingScaleEachConn: ringScale, ReadBufferEachConn: bufferSize, WriteBufferEachConn: bufferSize, PipelineMultiplex: -1,
 		ClientSetInfo: rueidis.DisableClientSetInfo, DisableCache: true,
-		// A question that was asked twice would use up its own nonce.
+		// A command that the library repeats would find its own nonce already used.
 		DisableRetry: true,
-		// Otherwise the end of the context of one call would end the connection of all.
+		// Otherwise, when the context of one call ends, the library would close the connection that all calls share.
 		AlwaysPipelining: true,
 	}
 	if !s.WithoutTLS {
-		// From Redis 8 on, servers of a cluster tell a port for TLS and another one, and the library
-		// chooses by this. It makes no connection with it, because dial does.
+		// From Redis 8 on, servers of a cluster announce a port for TLS and a port without TLS. The library takes the port for TLS
+		// if this configuration is set. It does not use the configuration otherwise, because dial makes the connections.
 		options.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
 	if s.SentinelMaster != "" {
@@ -139,11 +139,11 @@ func (c *connection) options() rueidis.ClientOption {
 	return options
 }
 
-// toSentinel is what the library gives dial for connections to Sentinels. It asks for the credentials of those and of
-// servers with the same function, which sees the address alone.
+// toSentinel is the configuration that the library passes to dial for connections to Sentinels. The library asks for the
+// credentials of Sentinels and of servers with the same function, which gets only the address.
 var toSentinel = &tls.Config{}
 
-// sentinelConnection is a connection whose address says that it is a Sentinel's.
+// sentinelConnection is a connection whose address says that it leads to a Sentinel.
 type sentinelConnection struct{ net.Conn }
 
 type sentinelAddress struct{ net.Addr }
@@ -178,7 +178,7 @@ func (c *connection) dialServer(ctx context.Context, address string, dialer *net
 	if err != nil {
 		return nil, err
 	}
-	host, _, _ := net.SplitHostPort(address) // which could be dialed
+	host, _, _ := net.SplitHostPort(address) // no error: the address was dialed
 	return client.Handshake(ctx, raw, host)
 }
 
@@ -192,7 +192,7 @@ func (s *Settings) password(file string) (string, error) {
 	return string(credentials[file]), nil
 }
 
-// ask asks Redis a question, and returns the errors of [session.Shared].
+// ask sends Redis a command, and returns the errors of [session.Shared].
 func (c *connection) ask(ctx context.Context, question func(context.Context, rueidis.Client) error) error {
 	bounded, cancel := context.WithTimeout(ctx, c.settings.Timeout)
 	defer cancel()
@@ -233,8 +233,8 @@ func (c *connection) tell(now state, err error) {
 	}
 }
 
-// withoutArguments returns what may be in a log. Redis quotes the arguments of a command that it does not know. One is
-// the password, before version 6, and others are keys of sessions.
+// withoutArguments returns an error that may be logged. Redis quotes the arguments of a command that it does not know. Before
+// version 6 one of them is the password, and others are keys of sessions.
 func withoutArguments(err error) error {
 	if answer, ok := rueidis.IsRedisErr(err); ok {
 		text, _, _ := strings.Cut(answer.Error(), ", with args")

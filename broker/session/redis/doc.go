@@ -6,9 +6,8 @@
 // its requests by their time. Both expire with the session, and have one hash tag, so that they are on one
 // server of a cluster. Scripts change them, each in one step.
 //
-// A session belongs to the process of Redis that it began at, by its run id. Redis replicates later than it
-// answers, and writes to the disk later, so a nonce could be unknown to a replica that takes over, or after a
-// restart. The sessions have ended then.
+// A session belongs to the process of Redis that it began at, by its run id. Redis replicates later than it answers, and writes to
+// the disk later, so a replica that takes over, or a restarted server, may not know a nonce. In both cases the sessions end.
 //
 // Nothing depends on the clock of Redis: brokers give the times. Nonces are forgotten when they leave the
 // window by the clock of any broker. The session accepts no request from before that time any more, at any

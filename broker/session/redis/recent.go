@@ -12,8 +12,7 @@ import (
 )
 
 const (
-	// keepTime is how long a session is kept that was read. Redis is asked whether it has ended each
-	// time it is used.
+	// keepTime is how long a session is kept after it was read. The broker asks Redis at each use whether the session has ended.
 	keepTime = time.Minute
 	// maxRecent is the maximum number of sessions that are kept. Then a new one replaces the
 	// oldest.
@@ -26,10 +25,10 @@ type recent struct {
 	unlocked func(error)
 
 	mu      sync.Mutex
-	memory  locked.Memory // taken for the first session
+	memory  locked.Memory // allocated when the first session is added
 	closed  bool
 	entries map[string]*list.Element
-	order   *list.List  // of *entry, the oldest first
+	order   *list.List  // elements are *entry, the oldest first
 	sweeper *time.Timer // nil if there are no entries
 }
 

@@ -30,7 +30,7 @@ const id = "S-0123456789abcdef0123456789abcdef"
 
 var (
 	key = bytes.Repeat([]byte{0x4b}, 32)
-	// now is the time of the requests. Nothing depends on it.
+	// now is the time of the requests. Any other time would do.
 	now = time.UnixMilli(1795435200000)
 )
 
@@ -56,7 +56,7 @@ type place struct {
 	observed       []string
 }
 
-// newPlace returns a place with settings that have a line more.
+// newPlace returns a place whose settings have more lines.
 func newPlace(t testing.TB, lines ...string) *place {
 	t.Helper()
 	p := &place{t: t, settings: t.TempDir(), keys: t.TempDir()}
@@ -238,7 +238,7 @@ func TestASessionEndsWhenItsNoncesAreRemoved(t *testing.T) {
 	}
 }
 
-// What Redis has answered may not be on its disk yet.
+// Redis may confirm a change before the change is on its disk.
 func TestASessionEndsWhenRedisRestartsAlsoWithADisk(t *testing.T) {
 	server := redisserver.New(t)
 	server.RunAs(t, "--appendonly", "yes", "--appendfsync", "always")
@@ -350,7 +350,7 @@ func TestASessionRemembersSoManyNonces(t *testing.T) {
 	server := redisserver.Start(t)
 	a, _ := begun(t, single(t, server))
 	want(t, "a request", a.Accept(t.Context(), id, acceptance(1)), nil)
-	// As if there were 65,536 of them.
+	// From here on the session has 65,536 nonces.
 	server.Ask(t, "EVAL", "for i = 1, 65535 do redis.call('ZADD', KEYS[2], ARGV[1], i) end redis.call('HSET', KEYS[1], 'nonces', 65536)", "2",
 		nameOf(id), nameOf(id)+":nonces", "1795435200000")
 	want(t, "one more", a.Accept(t.Context(), id, acceptance(2)), session.ErrBusy)

@@ -12,7 +12,7 @@ import (
 const runID = `local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
 `
 
-// Answers of the scripts. Begin answers the policy of eviction if it is another one than noeviction.
+// Answers of the scripts. beginScript answers with the eviction policy of Redis if that is not noeviction.
 const (
 	done    = "done"
 	ended   = "ended"
@@ -24,11 +24,11 @@ const (
 // The keys in Redis that scripts use are the session, its nonces, and the sessions of its caller.
 var (
 	// beginScript adds a session. Arguments: record, wrapped key, version of the wrapping key, lifetime in
-	// milliseconds, id, begin, end, and how many sessions a part of the caller's sessions may have.
+	// milliseconds, id, begin, end, and the maximum number of sessions in one part of the caller's sessions.
 	//
-	// The sessions of the caller are a sorted set by their ends. The set also has the run id of the Redis process,
-	// without an end, because sessions that another process began have ended. Here and in the scripts below, the
-	// first write is one that Redis refuses if it has no memory for it.
+	// The sessions of the caller are a sorted set by their ends. The set also has the run id of the Redis process, without an end,
+	// because sessions that another process began have ended. Here and in the scripts below, the first write is a command that
+	// Redis refuses when it is out of memory.
 	beginScript = script(runID + `
 local policy = string.match(redis.call('INFO', 'memory'), 'maxmemory_policy:(%S+)')
 if policy ~= 'noeviction' then return policy end
@@ -51,7 +51,7 @@ return 'done'`)
 	// window, most messages, most nonces. If there are fewer nonces than the session has counted, somebody
 	// has removed some, so the session ends.
 	//
-	// The first write is one that Redis refuses without memory. It does not refuse later ones.
+	// The first write is a command that Redis refuses when it is out of memory. Redis does not refuse later writes of the same script.
 	acceptScript = script(runID + `
 local s = redis.call('HMGET', KEYS[1], 'run', 'opened', 'nonces', 'floor')
 if not s[1] then return 'ended' end

@@ -16,7 +16,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/redisserver"
 )
 
-// askPort is the port without TLS by which the test asks servers. Brokers know the one with TLS alone.
+// askPort is the port without TLS at which the test asks servers. Brokers know only the port with TLS.
 const askPort = "6380"
 
 // Servers and Sentinel have certificates of one authority, ask each other for them, and ask the broker for one.

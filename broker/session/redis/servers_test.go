@@ -22,7 +22,7 @@ import (
 // nothing for 30 more.
 const agreement = 4 * time.Minute
 
-// allow gives the user of the page more rights at a server, which have to be on the page.
+// allow gives the user of docs/session-redis.md more rights at a server. The page has to name these rights.
 func allow(t testing.TB, server *redisserver.Server, more string) {
 	t.Helper()
 	page, err := os.ReadFile("../../../docs/session-redis.md")
@@ -54,7 +54,7 @@ func answers(t testing.TB, server *redisserver.Server, text string, command ...s
 	})
 }
 
-// serves checks that a session begins at one broker, and that each request is accepted once at both.
+// serves checks that a session begins at one broker, and that both brokers together accept each request once.
 func serves(t testing.TB, a, b *redis.Store, id string) {
 	t.Helper()
 	want(t, "begin", a.Add(t.Context(), record(id), key), nil)
@@ -142,20 +142,20 @@ func TestASessionEndsWhenSentinelsChooseAnotherMaster(t *testing.T) {
 	answers(t, replica, "1", "HGET", name, "sealed") // the last change has arrived
 	answers(t, sentinel, replica.Host, "SENTINEL", "REPLICAS", "sessions")
 
-	answers(t, sentinel, "OK", "SENTINEL", "FAILOVER", "sessions") // once it knows that the replica is good
+	answers(t, sentinel, "OK", "SENTINEL", "FAILOVER", "sessions") // the Sentinel answers OK once it knows that the replica is usable
 	answers(t, sentinel, replica.Host, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", "sessions")
 	request := acceptance(0)
 	request.MostMessages = 1 << 40
 	for sentence, store := range map[string]*redis.Store{"the first": a, "the second": b} {
 		eventuallyWithin(t, agreement, "a request at "+sentence+" broker", func() error {
-			// The old master may have accepted the last one.
+			// The old master may have accepted the last nonce, so each attempt has a new one.
 			binary.BigEndian.PutUint32(request.Nonce[:], binary.BigEndian.Uint32(request.Nonce[:])+1)
 			if err := store.Accept(t.Context(), id, request); !errors.Is(err, session.ErrRefused) {
 				return errors.New("it is not refused")
 			}
 			return nil
 		})
-		// The old master refuses as well once it is a replica, but then it begins no session.
+		// The old master also refuses requests once it is a replica, but then no session begins at it.
 		eventuallyWithin(t, agreement, "begin at "+sentence+" broker", func() error {
 			return store.Add(t.Context(), record("S-11111111111111111111111111111111"), key)
 		})

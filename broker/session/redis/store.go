@@ -53,7 +53,7 @@ func Open(o Options) (*Store, error) {
 	go func() {
 		_ = s.connection.ask(context.Background(), func(ctx context.Context, client rueidis.Client) error {
 			return client.Do(ctx, client.B().Ping().Build()).Error()
-		}) // the observer has the error
+		}) // the observer reports the error
 	}()
 	return s, nil
 }
@@ -68,7 +68,7 @@ func names(id string) []string {
 	return []string{name, name + ":nonces"}
 }
 
-// callerName returns the name of a part of the sessions of a caller. Applications with users of their own in Redis are
+// callerName returns the name of one part of the sessions of a caller. Applications that have their own users in Redis are
 // different callers.
 func (s *Store) callerName(id string, o session.Owner) string {
 	return fmt.Sprintf("crypto-broker:{%s}:caller:%q:%q:%q:%d:%d", id[max(0, len(id)-1):], s.connection.settings.User, o.Socket, o.Caller.Container, o.Caller.UID, o.Caller.GID)
@@ -96,7 +96,7 @@ func (s *Store) Add(ctx context.Context, r *session.Record, key []byte) error {
 	if err != nil {
 		return s.keyError(ctx, err)
 	}
-	defer clear(wrapped) // which may be the key
+	defer clear(wrapped) // with KeysInClear, these bytes are the key itself
 	lifetime := strconv.FormatInt(r.Expires.Sub(r.Began).Milliseconds(), 10)
 	answer, err := s.run(ctx, beginScript, append(names(r.ID), s.callerName(r.ID, r.Owner)), string(record), string(wrapped), version, lifetime,
 		r.ID, strconv.FormatInt(r.Began.UnixMilli(), 10), strconv.FormatInt(r.Expires.UnixMilli(), 10), strconv.Itoa(s.connection.settings.MaxSessions/parts))
@@ -196,7 +196,7 @@ func (s *Store) End(ctx context.Context, id string, owner session.Owner) error {
 	return err
 }
 
-// Serves reports whether Redis has done what it was last asked for.
+// Serves reports whether Redis has executed the last command.
 func (s *Store) Serves() bool { return s.connection.serves() }
 
 // Forget implements session.Shared.

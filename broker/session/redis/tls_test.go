@@ -55,7 +55,7 @@ func TestTheRightsOfThePageAreEnough(t *testing.T) {
 	if !p.saw("WRONGPASS") || p.saw("wrong\n") {
 		t.Errorf("the observer was told %q", p.observed)
 	}
-	p.write(p.settings, "password", "secret") // which the next connection reads
+	p.write(p.settings, "password", "secret") // the next connection reads the changed password
 	a, b := begun(t, p)
 	want(t, "a request", b.Accept(t.Context(), id, acceptance(1)), nil)
 	later := acceptance(2)
@@ -171,7 +171,7 @@ func serveAsRedis8(t *testing.T, server, certificate, key string) string {
 	return listener.Addr().String()
 }
 
-// renumbered changes the version in what is written.
+// renumbered changes the version in the bytes that are written.
 type renumbered struct{ io.Writer }
 
 func (r renumbered) Write(b []byte) (int, error) {

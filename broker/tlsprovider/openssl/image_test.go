@@ -126,7 +126,7 @@ func (c container) command(ctx context.Context, environment []string, arguments 
 	return command
 }
 
-// give writes a file for the program.
+// give writes a file that the program can read.
 func (c container) give(t *testing.T, path, content string) {
 	t.Helper()
 	path = filepath.Join(c.root, path)
@@ -183,7 +183,7 @@ func TestImagesWithOpenSSLRunAndUseTheLibraryInThem(t *testing.T) {
 		}
 		ended := make(chan struct{})
 		go func() {
-			_ = command.Wait() // it is killed
+			_ = command.Wait() // the process was killed, so Wait returns an error
 			_ = listener.Close()
 			close(ended)
 		}()

@@ -80,7 +80,7 @@ func TestABrokerTellsWhichOpenSSLMakesItsConnections(t *testing.T) {
 }
 
 func TestABrokerThatRequiresFIPSNeedsTheFIPSProviderOfOpenSSL(t *testing.T) {
-	// A configuration of OpenSSL without any provider but the default one.
+	// A configuration of OpenSSL that has only the default provider.
 	file := filepath.Join(t.TempDir(), "openssl.cnf")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -92,7 +92,7 @@ func TestABrokerThatRequiresFIPSNeedsTheFIPSProviderOfOpenSSL(t *testing.T) {
 }
 
 func TestAProgramWithoutALibraryOfOpenSSLSaysSo(t *testing.T) {
-	// The loader looks into the folders of the variable first, and does not go on after a file that is none.
+	// The loader first searches the folders of the variable. It stops at a file that is not a library.
 	folder := t.TempDir()
 	for _, name := range []string{"libssl.so.3", "libssl.so.1.1"} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte("no library"), 0o600); err != nil {

@@ -31,7 +31,7 @@ type library struct{}
 func (library) Module() tlsprovider.Module {
 	module := tlsprovider.Module{Provider: tlsprovider.OpenSSL}
 	found, err := openssl.LoadedModule("")
-	if err != nil { // load has loaded it, so this cannot happen
+	if err != nil { // cannot fail: load has loaded the library
 		module.Version = err.Error()
 		return module
 	}

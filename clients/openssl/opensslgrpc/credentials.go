@@ -58,12 +58,12 @@ func (t *transport) ClientHandshake(ctx context.Context, authority string, raw n
 	}, nil
 }
 
-// ServerHandshake is an error.
+// ServerHandshake always returns an error.
 func (t *transport) ServerHandshake(net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	return nil, nil, errors.New("opensslgrpc: these credentials are for clients, found a server")
 }
 
-// Info returns what gRPC knows about the protocol.
+// Info returns the description of the protocol for gRPC.
 func (t *transport) Info() credentials.ProtocolInfo {
 	return credentials.ProtocolInfo{SecurityProtocol: "tls", ServerName: t.serverName} //nolint:staticcheck // the interface still has it
 }

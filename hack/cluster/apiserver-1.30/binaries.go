@@ -2,8 +2,8 @@
 
 //go:build binaries
 
-// Package apiserver pins an API server of Kubernetes 1.30 for tests. It is never compiled: the import, which Go would
-// refuse in a program because it names a main package, only makes go.mod and go.sum complete.
+// Package apiserver pins an API server of Kubernetes 1.30 for tests. It is never compiled, because Go refuses to import a main
+// package. The import only makes go.mod and go.sum complete.
 package apiserver
 
 import _ "k8s.io/kubernetes/cmd/kube-apiserver"

@@ -2,8 +2,8 @@
 
 //go:build binaries
 
-// Package containerd pins the programs with which a test cluster's node runs containers. It is never compiled: the
-// imports, which Go would refuse in a program because they name main packages, only make go.mod and go.sum complete.
+// Package containerd pins the programs with which a test cluster's node runs containers. It is never compiled, because Go refuses
+// to import main packages. The imports only make go.mod and go.sum complete.
 package containerd
 
 import (

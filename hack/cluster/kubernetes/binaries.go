@@ -2,8 +2,8 @@
 
 //go:build binaries
 
-// Package kubernetes pins the programs a test cluster runs. It is never compiled: the imports, which Go would refuse
-// in a program because they name main packages, only make go.mod and go.sum complete.
+// Package kubernetes pins the programs a test cluster runs. It is never compiled, because Go refuses to import main packages. The
+// imports only make go.mod and go.sum complete.
 package kubernetes
 
 import (

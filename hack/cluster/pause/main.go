@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command pause holds the namespaces of a pod open: it is the first process of every pod sandbox of a test cluster.
-// It ends on SIGINT or SIGTERM and reaps the processes that a pod with a shared process namespace leaves to it.
+// It ends on SIGINT or SIGTERM. In a pod with a shared process namespace it also reaps orphaned processes.
 package main
 
 import (

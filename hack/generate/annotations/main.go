@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Program annotations writes what is made from the table of the annotations of pods in
-// webhook/injection: a template of the chart, and the table in docs/pods.md. It runs in
-// the root of the repository.
+// Program annotations writes what follows from the table of pod annotations in webhook/injection: a template of the chart, and the
+// table in docs/pods.md. It runs in the root of the repository.
 package main
 
 import (

@@ -15,14 +15,13 @@ import (
 	"strings"
 )
 
-// metric is what a Go file says of a metric.
+// metric is the definition of a metric in a Go file.
 type metric struct {
 	name, kind, help string
 	labels           []string
 }
 
-// metricName is what names of metrics look like. A string that does, and is in no
-// definition, is an error, so that no metric is left out.
+// metricName matches names of metrics. A string that matches and is in no definition is an error, so that no metric is left out.
 var metricName = regexp.MustCompile(`^crypto_broker_[a-z0-9_]+$`)
 
 // constructor is a function of client_golang that makes a metric from its options.

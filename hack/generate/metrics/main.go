@@ -2,8 +2,7 @@
 
 // Program metrics writes the tables in docs/metrics.md from the definitions of metrics in
 // the Go files of the brokers, the operator and the key gateway. It runs in the root of the
-// repository. Some metrics are made when somebody asks for them, so the sources say more
-// than any process does.
+// repository. It reads the sources, because a process does not show metrics that are only made on request.
 package main
 
 import (
@@ -15,8 +14,7 @@ import (
 
 const page = "docs/metrics.md"
 
-// programs are the sections of the page, by the beginning of the names of their metrics. The
-// first one that fits counts.
+// programs are the sections of the page, by the beginning of the names of their metrics. The first one that matches is used.
 var programs = []struct{ title, prefix string }{
 	{"The operator", "crypto_broker_operator_"},
 	{"The key gateway", "crypto_broker_gateway_"},

@@ -20,7 +20,7 @@ import (
 type constant struct{ name, value, comment, group string }
 
 // constants returns the constants of a kind below a directory whose names a pattern matches, in the
-// order of the files. A constant needs a comment, because the pages have nothing else to say.
+// order of the files. A constant needs a comment, because the pages have no other text for it.
 func constants(directory string, kind token.Token, names *regexp.Regexp) ([]constant, error) {
 	var found []constant
 	err := filepath.WalkDir(directory, func(path string, entry fs.DirEntry, err error) error {
@@ -65,7 +65,7 @@ func constants(directory string, kind token.Token, names *regexp.Regexp) ([]cons
 	return found, err
 }
 
-// says returns what a comment says of a constant, as a sentence without its name.
+// says returns the comment of a constant as a sentence without the name of the constant.
 func says(c constant) string {
 	text := strings.TrimPrefix(strings.Join(strings.Fields(c.comment), " "), c.name+" ")
 	for _, words := range []string{"means that ", "says that ", "means "} {

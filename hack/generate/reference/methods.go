@@ -14,7 +14,7 @@ var (
 	protoPackage = regexp.MustCompile(`(?m)^package ([\w.]+);`)
 	service      = regexp.MustCompile(`(?ms)((?:^//[^\n]*\n)+)^service (\w+) \{\n(.*?)^\}`)
 	method       = regexp.MustCompile(`(?m)((?:^  //[^\n]*\n)+)^  rpc (\w+)\((stream )?(\w+)\)\s+returns \((stream )?(\w+)\)`)
-	// slashes begin the lines of comments.
+	// slashes matches the beginnings of comment lines.
 	slashes = regexp.MustCompile(`(?m)^ *// ?`)
 )
 
