@@ -20,8 +20,8 @@ func value(name string) uint64 {
 func TestTheCollectorIsEasedUntilItsFirstTurnAndByTheReserveFromThenOn(t *testing.T) {
 	t.Setenv("GOGC", "")
 	tuning.EaseCollector(0)
-	if got := value("/gc/gogc:percent"); got != 400 {
-		t.Errorf("at the start GOGC is %d, want 400", got)
+	if got := value("/gc/gogc:percent"); got != 500 {
+		t.Errorf("at the start GOGC is %d, want 500: 20 MiB, of which 12 are the reserve", got)
 	}
 	runtime.GC()
 	for deadline := time.Now().Add(20 * time.Second); value("/gc/gogc:percent") != 100; runtime.Gosched() {
@@ -31,6 +31,14 @@ func TestTheCollectorIsEasedUntilItsFirstTurnAndByTheReserveFromThenOn(t *testin
 	}
 	if goal := value("/gc/heap/goal:bytes"); goal < 24<<20 {
 		t.Errorf("the next collection begins at %d bytes, want twice the reserve of 12 MiB", goal)
+	}
+}
+
+func TestTheFirstCollectionComesAfterEightMiBBesideTheReserve(t *testing.T) {
+	t.Setenv("GOGC", "")
+	tuning.EaseCollector(32 << 20)
+	if got := value("/gc/gogc:percent"); got != 300 {
+		t.Errorf("with a limit of 32 MiB GOGC is %d, want 300: 12 MiB, of which 4 are the reserve", got)
 	}
 }
 
