@@ -17,12 +17,12 @@ import (
 )
 
 // source returns the keys of the first issuer.
-func (w *world) source() *keySource { return w.verifier.issuers[w.issuer.URL] }
+func (w *fixture) source() *keySource { return w.verifier.issuers[w.issuer.URL] }
 
 // settled waits until no request to the issuer is under way.
-func (w *world) settled() { w.source().flying.Wait() }
+func (w *fixture) settled() { w.source().flying.Wait() }
 
-func (w *world) asked(want int) {
+func (w *fixture) asked(want int) {
 	w.Helper()
 	w.settled()
 	if got := w.issuer.Asked(issuer.KeysPath); got != want {
@@ -31,7 +31,7 @@ func (w *world) asked(want int) {
 }
 
 func TestKeysAreFetchedOnceForManyCalls(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	w.asked(0)
 	var calls sync.WaitGroup
 	for range 20 {
@@ -47,7 +47,7 @@ func TestKeysAreFetchedOnceForManyCalls(t *testing.T) {
 }
 
 func TestKeysAreRefreshedInTheBackgroundWhileTheyAreUsed(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	w.accept(w.request(w.bound()))
 	w.clock.Add(DefaultRefreshKeys)
 	// The call does not wait for the issuer, which answers only after it.
@@ -69,7 +69,7 @@ func TestKeysAreRefreshedInTheBackgroundWhileTheyAreUsed(t *testing.T) {
 }
 
 func TestANewKeyIsFoundAtItsFirstToken(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	w.accept(w.request(w.bound()))
 	w.clock.Add(fetchFloor)
 	if err := w.issuer.Rotate(jose.RS256); err != nil {
@@ -80,7 +80,7 @@ func TestANewKeyIsFoundAtItsFirstToken(t *testing.T) {
 }
 
 func TestAWithdrawnKeyIsRefusedAfterTheRefresh(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	token := w.issuer.Token(with(w.issuer.Claims("alice", w.prover.Key), map[string]any{"exp": w.clock.Now().Add(time.Hour).Unix()}))
 	w.accept(w.request(token))
 	if err := w.issuer.Rotate(jose.ES256); err != nil {
@@ -95,7 +95,7 @@ func TestAWithdrawnKeyIsRefusedAfterTheRefresh(t *testing.T) {
 
 // TestForgedKeyIdsDoNotReachTheIssuer is the attack of a stranger who would make the service ask the issuer all the time.
 func TestForgedKeyIdsDoNotReachTheIssuer(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	w.accept(w.request(w.bound()))
 	forger := w.newProver(jose.ES256).SigningKey()
 	forged := func(n int) Request {
@@ -113,7 +113,7 @@ func TestForgedKeyIdsDoNotReachTheIssuer(t *testing.T) {
 }
 
 func TestGoodTokensAreAcceptedWhileForgedOnesWaitForTheIssuer(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	w.accept(w.request(w.bound()))
 	w.clock.Add(fetchFloor)
 	arrived, release := make(chan struct{}), make(chan struct{})
@@ -156,7 +156,7 @@ func TestGoodTokensAreAcceptedWhileForgedOnesWaitForTheIssuer(t *testing.T) {
 }
 
 func TestTheLastGoodKeysStayWhileTheIssuerIsAway(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	token := w.issuer.Token(with(w.issuer.Claims("alice", w.prover.Key), map[string]any{"exp": w.clock.Now().Add(3 * time.Hour).Unix()}))
 	w.accept(w.request(token))
 	w.issuer.Replace(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { http.Error(rw, "", http.StatusBadGateway) }))
@@ -173,7 +173,7 @@ func TestTheLastGoodKeysStayWhileTheIssuerIsAway(t *testing.T) {
 }
 
 func TestACallDoesNotWaitLongerThanItsContext(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	release := make(chan struct{})
 	w.issuer.Replace(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
 	defer close(release)
@@ -185,7 +185,7 @@ func TestACallDoesNotWaitLongerThanItsContext(t *testing.T) {
 }
 
 func TestFetchNamesTheIssuersWithoutKeys(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	w.issuer.Replace(http.NotFoundHandler())
 	if err := w.verifier.Fetch(t.Context()); err == nil || !strings.Contains(err.Error(), w.issuer.URL) {
 		t.Errorf("found %v", err)
@@ -201,15 +201,15 @@ func TestFetchNamesTheIssuersWithoutKeys(t *testing.T) {
 
 // TestDocumentsThatAreRefused has what servers in the place of the issuer could answer.
 func TestDocumentsThatAreRefused(t *testing.T) {
-	text := func(format string) func(w *world) http.HandlerFunc {
-		return func(w *world) http.HandlerFunc {
+	text := func(format string) func(w *fixture) http.HandlerFunc {
+		return func(w *fixture) http.HandlerFunc {
 			return func(rw http.ResponseWriter, _ *http.Request) {
 				_, _ = fmt.Fprint(rw, strings.ReplaceAll(format, "ISSUER", w.issuer.URL))
 			}
 		}
 	}
-	keys := func(set string) func(w *world) http.HandlerFunc {
-		return func(w *world) http.HandlerFunc {
+	keys := func(set string) func(w *fixture) http.HandlerFunc {
+		return func(w *fixture) http.HandlerFunc {
 			return func(rw http.ResponseWriter, r *http.Request) {
 				if r.URL.Path == issuer.KeysPath {
 					_, _ = fmt.Fprint(rw, set)
@@ -220,7 +220,7 @@ func TestDocumentsThatAreRefused(t *testing.T) {
 		}
 	}
 	for name, test := range map[string]struct {
-		answer func(w *world) http.HandlerFunc
+		answer func(w *fixture) http.HandlerFunc
 		text   string
 	}{
 		"a document of another issuer": {text(`{"issuer":"https://evil.example","jwks_uri":"ISSUER/keys"}`), "discovery document is of the issuer"},
@@ -233,14 +233,14 @@ func TestDocumentsThatAreRefused(t *testing.T) {
 		"no keys":                      {keys(`{"keys":[]}`), "none of the 0"},
 		"too many keys":                {keys(`{"keys":[` + strings.Repeat("{},", maxKeys) + `{}]}`), "at most 100"},
 		"a shared key":                 {keys(`{"keys":[{"kty":"oct","k":"AAAA","kid":"key-1"}]}`), "none of the 1"},
-		"an issuer that sends its clients elsewhere": {func(*world) http.HandlerFunc {
+		"an issuer that sends its clients elsewhere": {func(*fixture) http.HandlerFunc {
 			return func(rw http.ResponseWriter, r *http.Request) {
 				http.Redirect(rw, r, "https://127.0.0.1:1/", http.StatusFound)
 			}
 		}, "found status 302"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, nil)
+			w := newFixture(t, nil)
 			w.issuer.Replace(test.answer(w))
 			w.refuse(w.request(w.bound()), Unavailable, "cannot be had")
 			w.settled()
@@ -259,7 +259,7 @@ func TestKeysForOtherPurposesAreNotUsed(t *testing.T) {
 		"a private key that was published": func(m map[string]any) { m["d"] = strings.Repeat("A", 43) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, nil)
+			w := newFixture(t, nil)
 			other := w.newProver(jose.ES256)
 			members := members(t, other.Key.Public())
 			members["kid"] = "other"
@@ -278,7 +278,7 @@ func TestKeysForOtherPurposesAreNotUsed(t *testing.T) {
 }
 
 func TestATokenWithoutAKeyIdNeedsExactlyOneKeyOfItsAlgorithm(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	without := func() Request {
 		return w.request(issuer.Sign(w.issuer.Key(), nil, w.issuer.Claims("alice", w.prover.Key)))
 	}
@@ -302,14 +302,14 @@ func TestATokenWithoutAKeyIdNeedsExactlyOneKeyOfItsAlgorithm(t *testing.T) {
 }
 
 func TestAnIssuerByHTTPOnTheLoopbackAddressNeedsItsSetting(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	w.issuer = issuer.Start(t, issuer.Options{HTTP: true, Audience: audience, Now: w.clock.Now})
 	w.verifier = w.newVerifier(func(c *Config) { c.Issuers[0].LoopbackHTTP = true })
 	w.accept(w.request(w.bound()))
 }
 
 func TestAnIssuerWithAnUnknownCertificateIsNotAsked(t *testing.T) {
-	w := newWorld(t, func(c *Config) { c.Issuers[0].Authorities = nil })
+	w := newFixture(t, func(c *Config) { c.Issuers[0].Authorities = nil })
 	w.refuse(w.request(w.bound()), Unavailable, "cannot be had")
 	w.asked(0)
 	if !strings.Contains(w.log.String(), "certificate") {
@@ -318,7 +318,7 @@ func TestAnIssuerWithAnUnknownCertificateIsNotAsked(t *testing.T) {
 }
 
 func TestTokensOfOneIssuerAreNotCheckedWithTheKeysOfAnother(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	other := issuer.Start(t, issuer.Options{Audience: audience, Now: w.clock.Now})
 	w.verifier = w.newVerifier(func(c *Config) {
 		c.Issuers = append(c.Issuers, Issuer{URL: other.URL, Audiences: []string{audience}, Authorities: other.Authorities()})

@@ -17,60 +17,60 @@ import (
 
 // TestProofsThatAreRefused has the attacks and mistakes that the rules of proofs are against.
 func TestProofsThatAreRefused(t *testing.T) {
-	claims := func(claims map[string]any) func(w *world) Request {
-		return func(w *world) Request { return w.prove(w.bound(), nil, claims) }
+	claims := func(claims map[string]any) func(w *fixture) Request {
+		return func(w *fixture) Request { return w.prove(w.bound(), nil, claims) }
 	}
-	header := func(header map[string]any) func(w *world) Request {
-		return func(w *world) Request { return w.prove(w.bound(), header, nil) }
+	header := func(header map[string]any) func(w *fixture) Request {
+		return func(w *fixture) Request { return w.prove(w.bound(), header, nil) }
 	}
 	noon := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	for name, test := range map[string]struct {
-		request func(w *world) Request
+		request func(w *fixture) Request
 		text    string
 	}{
-		"a stolen token comes without a proof": {func(w *world) Request {
+		"a stolen token comes without a proof": {func(w *fixture) Request {
 			r := w.request(w.bound())
 			r.Proofs = nil
 			return r
 		}, "found 0"},
-		"a stolen token comes with a proof by the thief's key": {func(w *world) Request {
+		"a stolen token comes with a proof by the thief's key": {func(w *fixture) Request {
 			token := w.bound()
 			w.prover = w.newProver(jose.ES256)
 			return w.request(token)
 		}, "another key"},
-		"a proof has the victim's key in its header and the thief's signature": {func(w *world) Request {
+		"a proof has the victim's key in its header and the thief's signature": {func(w *fixture) Request {
 			token := w.bound()
 			thief := w.newProver(jose.ES256)
 			return Request{"DPoP " + token, []string{issuer.Sign(thief.SigningKey(), w.prover.Header(), w.prover.Claims("POST", endpoint, token))}, "POST", path}
 		}, "wrong signature"},
-		"two proofs": {func(w *world) Request {
+		"two proofs": {func(w *fixture) Request {
 			r := w.request(w.bound())
 			r.Proofs = append(r.Proofs, r.Proofs[0])
 			return r
 		}, "found 2"},
-		"two proofs in one header": {func(w *world) Request {
+		"two proofs in one header": {func(w *fixture) Request {
 			r := w.request(w.bound())
 			r.Proofs[0] += ", " + r.Proofs[0]
 			return r
 		}, "no JWS"},
-		"a proof for another method": {func(w *world) Request {
+		"a proof for another method": {func(w *fixture) Request {
 			r := w.request(w.bound())
 			r.Method = "GET"
 			return r
 		}, "another method"},
 		"a proof for the method in lower case": {claims(map[string]any{"htm": "post"}), "another method"},
-		"a proof for no method": {func(w *world) Request {
+		"a proof for no method": {func(w *fixture) Request {
 			r := w.prove(w.bound(), nil, map[string]any{"htm": nil})
 			r.Method = ""
 			return r
 		}, "another method"},
-		"a proof for another path": {func(w *world) Request {
+		"a proof for another path": {func(w *fixture) Request {
 			r := w.request(w.bound())
 			r.URL = "/kas.AccessService/PublicKey"
 			return r
 		}, "another URL"},
 		"a proof that another service got": {claims(map[string]any{"htu": "https://evil.example" + path}), "another URL"},
-		"a proof that another service got, and its name as the Host": {func(w *world) Request {
+		"a proof that another service got, and its name as the Host": {func(w *fixture) Request {
 			r := w.prove(w.bound(), nil, map[string]any{"htu": "https://evil.example" + path})
 			r.URL = "https://evil.example" + path
 			return r
@@ -82,7 +82,7 @@ func TestProofsThatAreRefused(t *testing.T) {
 		"a proof for a path alone":                          {claims(map[string]any{"htu": path}), "another URL"},
 		"a proof without a URL":                             {claims(map[string]any{"htu": nil}), "another URL"},
 		"a proof with a path that servers read differently": {claims(map[string]any{"htu": service + "/kas.AccessService%2FRewrap"}), "another URL"},
-		"a proof for another token": {func(w *world) Request {
+		"a proof for another token": {func(w *fixture) Request {
 			r := w.request(w.bound())
 			r.Authorization = "DPoP " + w.issuer.Token(with(w.issuer.Claims("alice", w.prover.Key), map[string]any{"scope": "more"}))
 			return r
@@ -98,33 +98,33 @@ func TestProofsThatAreRefused(t *testing.T) {
 		"a proof without a type":                            {header(map[string]any{"typ": nil}), "type"},
 		"a proof without a key":                             {header(map[string]any{"jwk": nil}), "no key"},
 		"a proof with a critical header":                    {header(map[string]any{"crit": []string{"x"}, "x": 1}), "critical"},
-		"a proof that shows the private key": {func(w *world) Request {
+		"a proof that shows the private key": {func(w *fixture) Request {
 			token := w.bound()
 			r := w.prove(token, nil, nil)
 			r.Proofs[0] = compact(map[string]any{"typ": "dpop+jwt", "alg": "ES256", "jwk": jose.JSONWebKey{Key: w.prover.Key}}, []byte("{}"), []byte("x"))
 			return r
 		}, "private key"},
-		"a proof with a shared key": {func(w *world) Request {
+		"a proof with a shared key": {func(w *fixture) Request {
 			r := w.request(w.bound())
 			r.Proofs[0] = compact(map[string]any{"typ": "dpop+jwt", "alg": "HS256", "jwk": map[string]any{"kty": "oct", "k": "AA"}}, []byte("{}"), []byte("x"))
 			return r
 		}, "algorithm"},
-		"a proof with a shared key and another algorithm": {func(w *world) Request {
+		"a proof with a shared key and another algorithm": {func(w *fixture) Request {
 			r := w.request(w.bound())
 			r.Proofs[0] = compact(map[string]any{"typ": "dpop+jwt", "alg": "ES256", "jwk": map[string]any{"kty": "oct", "k": "AA"}}, []byte("{}"), []byte("x"))
 			return r
 		}, "private key"},
-		"a proof without a signature": {func(w *world) Request {
+		"a proof without a signature": {func(w *fixture) Request {
 			r := w.request(w.bound())
 			r.Proofs[0] = compact(with(w.prover.Header(), map[string]any{"alg": "none"}), []byte("{}"), []byte("x"))
 			return r
 		}, "algorithm"},
-		"a proof whose key does not fit its algorithm": {func(w *world) Request {
+		"a proof whose key does not fit its algorithm": {func(w *fixture) Request {
 			r := w.request(w.bound())
 			r.Proofs[0] = compact(with(w.prover.Header(), map[string]any{"alg": "RS256"}), []byte("{}"), []byte("x"))
 			return r
 		}, "wrong signature"},
-		"a proof with a point that is not on its curve": {func(w *world) Request {
+		"a proof with a point that is not on its curve": {func(w *fixture) Request {
 			r := w.request(w.bound())
 			zeros := strings.Repeat("A", 43)
 			r.Proofs[0] = compact(map[string]any{"typ": "dpop+jwt", "alg": "ES256", "jwk": map[string]any{"kty": "EC", "crv": "P-256", "x": zeros, "y": zeros}}, []byte("{}"), []byte("x"))
@@ -133,14 +133,14 @@ func TestProofsThatAreRefused(t *testing.T) {
 		"a proof that is too long": {claims(map[string]any{"x": strings.Repeat("x", MaxProof)}), "longer than"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, nil)
+			w := newFixture(t, nil)
 			w.refuse(test.request(w), InvalidProof, test.text)
 		})
 	}
 }
 
 func TestURLsOfProofsAreComparedInNormalForm(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	for _, url := range []string{
 		"HTTPS://KEYS.example" + path, "https://keys.example:443" + path, endpoint + "?a=b", endpoint + "#c",
 		service + "/x/../kas.AccessService/./Rewrap", service + "/kas.%41ccessService/Rewrap",
@@ -150,7 +150,7 @@ func TestURLsOfProofsAreComparedInNormalForm(t *testing.T) {
 }
 
 func TestTheServiceMayHaveSeveralURLsAndAPathBehindAProxy(t *testing.T) {
-	w := newWorld(t, func(c *Config) { c.URLs = []string{"http://kas.svc:8080", "https://gateway.example/nation/kas/"} })
+	w := newFixture(t, func(c *Config) { c.URLs = []string{"http://kas.svc:8080", "https://gateway.example/nation/kas/"} })
 	for url, accepted := range map[string]bool{
 		"http://kas.svc:8080" + path:                true,
 		"https://gateway.example/nation/kas" + path: true,
@@ -167,7 +167,7 @@ func TestTheServiceMayHaveSeveralURLsAndAPathBehindAProxy(t *testing.T) {
 }
 
 func TestAProofIsAcceptedOnce(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	first := w.request(w.bound())
 	w.accept(first)
 	w.refuse(first, InvalidProof, "used before")
@@ -180,7 +180,7 @@ func TestAProofIsAcceptedOnce(t *testing.T) {
 }
 
 func TestAProofFromTheFutureIsRememberedUntilItIsOld(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	token := w.bound()
 	ahead := w.prove(token, nil, map[string]any{"iat": w.clock.Now().Add(30 * time.Second).Unix()})
 	w.accept(ahead)
@@ -193,7 +193,7 @@ func TestAProofFromTheFutureIsRememberedUntilItIsOld(t *testing.T) {
 }
 
 func TestAnIdOfAnotherKeyIsNoReplay(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	same := map[string]any{"jti": "1"}
 	w.accept(w.prove(w.bound(), nil, same))
 	w.prover = w.newProver(jose.ES256)
@@ -202,7 +202,7 @@ func TestAnIdOfAnotherKeyIsNoReplay(t *testing.T) {
 
 // TestProofsThatAreRefusedTakeNoRoom has the reason why replays are looked for last.
 func TestProofsThatAreRefusedTakeNoRoom(t *testing.T) {
-	w := newWorld(t, func(c *Config) { c.Replays = 2 })
+	w := newFixture(t, func(c *Config) { c.Replays = 2 })
 	for range 5 {
 		w.refuse(w.prove(w.bound(), nil, map[string]any{"htm": "GET"}), InvalidProof, "another method")
 	}
@@ -210,7 +210,7 @@ func TestProofsThatAreRefusedTakeNoRoom(t *testing.T) {
 }
 
 func TestAFullTableOfProofsRefusesCalls(t *testing.T) {
-	w := newWorld(t, func(c *Config) { c.Replays = 4 })
+	w := newFixture(t, func(c *Config) { c.Replays = 4 })
 	as := func(subject string) Request { return w.request(w.issuer.Token(w.issuer.Claims(subject, w.prover.Key))) }
 	w.accept(as("alice"))
 	w.accept(as("alice"))
@@ -240,7 +240,7 @@ func TestTheTableOfProofsStaysBounded(t *testing.T) {
 }
 
 func TestCertificatesInKeysAreNotRead(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	text, err := json.Marshal(jose.JSONWebKey{Key: w.prover.Key.Public()})
 	if err != nil {
 		t.Fatal(err)

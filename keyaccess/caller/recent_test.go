@@ -17,14 +17,14 @@ import (
 )
 
 // remembers reports whether the signature of a token by a key of the issuer is remembered.
-func (w *world) remembers(token string, key jose.JSONWebKey) bool {
+func (w *fixture) remembers(token string, key jose.JSONWebKey) bool {
 	w.Helper()
 	_, found := w.verifier.signatures.get(signatureOf(publicKey{thumbprint: issuer.Thumbprint(key.Public().Key)}, token))
 	return found
 }
 
 func TestTheSignatureOfATokenIsRemembered(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	token := w.bound()
 	if w.remembers(token, w.issuer.Key()) {
 		t.Error("a token that never came is remembered")
@@ -42,7 +42,7 @@ func TestTheSignatureOfATokenIsRemembered(t *testing.T) {
 
 // TestAChangedTokenIsNotTheOneThatIsRemembered is the attack of a caller with a good token who would like to be somebody else.
 func TestAChangedTokenIsNotTheOneThatIsRemembered(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	token := w.bound()
 	w.accept(w.request(token))
 	parts := strings.Split(token, ".")
@@ -71,18 +71,18 @@ func TestAChangedTokenIsNotTheOneThatIsRemembered(t *testing.T) {
 
 // TestWhatATokenSaysIsCheckedAlthoughItsSignatureIsRemembered has what could be skipped by mistake together with the signature.
 func TestWhatATokenSaysIsCheckedAlthoughItsSignatureIsRemembered(t *testing.T) {
-	claims := func(w *world, others map[string]any) string {
+	claims := func(w *fixture, others map[string]any) string {
 		return w.issuer.Token(with(w.issuer.Claims("alice", w.prover.Key), others))
 	}
 	t.Run("the token expires", func(t *testing.T) {
-		w := newWorld(t, nil)
+		w := newFixture(t, nil)
 		token := w.bound()
 		w.accept(w.request(token))
 		w.clock.Add(5*time.Minute + DefaultSkew)
 		w.refuse(w.request(token), InvalidToken, "expired")
 	})
 	t.Run("the token is for another service", func(t *testing.T) {
-		w := newWorld(t, nil)
+		w := newFixture(t, nil)
 		token := claims(w, map[string]any{"aud": "https://other.example"})
 		for range 2 {
 			w.refuse(w.request(token), InvalidToken, "another audience")
@@ -92,7 +92,7 @@ func TestWhatATokenSaysIsCheckedAlthoughItsSignatureIsRemembered(t *testing.T) {
 		}
 	})
 	t.Run("the token is not valid yet", func(t *testing.T) {
-		w := newWorld(t, nil)
+		w := newFixture(t, nil)
 		token := claims(w, map[string]any{"nbf": w.clock.Now().Add(time.Minute).Unix()})
 		for range 2 {
 			w.refuse(w.request(token), InvalidToken, "not valid yet")
@@ -101,7 +101,7 @@ func TestWhatATokenSaysIsCheckedAlthoughItsSignatureIsRemembered(t *testing.T) {
 		w.accept(w.request(token))
 	})
 	t.Run("the token comes without the key that it is bound to", func(t *testing.T) {
-		w := newWorld(t, func(c *Config) { c.Issuers[0].PlainBearer = true })
+		w := newFixture(t, func(c *Config) { c.Issuers[0].PlainBearer = true })
 		token := w.bound()
 		w.accept(w.request(token))
 		w.refuse(Request{Authorization: "Bearer " + token, Method: "POST", URL: path}, InvalidToken, "bound to a key")
@@ -109,7 +109,7 @@ func TestWhatATokenSaysIsCheckedAlthoughItsSignatureIsRemembered(t *testing.T) {
 		w.refuse(w.request(token), InvalidProof, "another key")
 	})
 	t.Run("the proof was used before", func(t *testing.T) {
-		w := newWorld(t, nil)
+		w := newFixture(t, nil)
 		request := w.request(w.bound())
 		w.accept(request)
 		w.refuse(request, InvalidProof, "used before")
@@ -118,7 +118,7 @@ func TestWhatATokenSaysIsCheckedAlthoughItsSignatureIsRemembered(t *testing.T) {
 
 // TestASignatureIsRememberedForOneKey is what an issuer does whose key was stolen: it publishes another one, perhaps by the same name.
 func TestASignatureIsRememberedForOneKey(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	stolen, next := w.newProver(jose.ES256).Key, w.newProver(jose.ES256).Key
 	w.issuer.Publish(jose.JSONWebKey{Key: stolen.Public(), KeyID: "same"})
 	token := issuer.Sign(jose.JSONWebKey{Key: stolen, KeyID: "same", Algorithm: string(jose.ES256)}, map[string]any{"kid": "same"},
@@ -133,7 +133,7 @@ func TestASignatureIsRememberedForOneKey(t *testing.T) {
 
 // TestATokenIsRefusedWhenItsKeyIsGoneAlthoughItsSignatureIsRemembered is what an issuer does whose key was stolen: it withdraws the key.
 func TestATokenIsRefusedWhenItsKeyIsGoneAlthoughItsSignatureIsRemembered(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	stolen, next := w.newProver(jose.ES256).Key, w.newProver(jose.ES256).Key
 	w.issuer.Publish(jose.JSONWebKey{Key: stolen.Public(), KeyID: "old"}, jose.JSONWebKey{Key: next.Public(), KeyID: "new"})
 	token := issuer.Sign(jose.JSONWebKey{Key: stolen, KeyID: "old", Algorithm: string(jose.ES256)}, map[string]any{"kid": "old"},
@@ -147,13 +147,13 @@ func TestATokenIsRefusedWhenItsKeyIsGoneAlthoughItsSignatureIsRemembered(t *test
 }
 
 // keyed returns a request whose proof has a text as its key.
-func (w *world) keyed(token, key string) Request {
+func (w *fixture) keyed(token, key string) Request {
 	return w.prove(token, map[string]any{"jwk": json.RawMessage(key)}, nil)
 }
 
 // TestTheKeyOfAProofIsRememberedByItsText has what the owner of a good token may try.
 func TestTheKeyOfAProofIsRememberedByItsText(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	token := w.bound()
 	text, err := json.Marshal(jose.JSONWebKey{Key: w.prover.Key.Public()})
 	if err != nil {
@@ -189,7 +189,7 @@ func TestTheKeyOfAProofIsRememberedByItsText(t *testing.T) {
 }
 
 func TestManyCallersAtOnceAreWhoTheyAre(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	w.verifier.signatures, w.verifier.proofKeys = newRecent[struct{}](2), newRecent[publicKey](2) // so that they are forgotten meanwhile
 	var callers sync.WaitGroup
 	for i := range 6 {

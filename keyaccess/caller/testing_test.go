@@ -45,8 +45,8 @@ func (c *clock) Add(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// world is a verifier with an issuer, a caller's key, and a clock.
-type world struct {
+// fixture is a verifier with an issuer, a caller's key, and a clock.
+type fixture struct {
 	*testing.T
 	clock    *clock
 	issuer   *issuer.Issuer
@@ -73,9 +73,9 @@ func (r *record) String() string {
 	return r.text.String()
 }
 
-func newWorld(t *testing.T, change func(*Config)) *world {
+func newFixture(t *testing.T, change func(*Config)) *fixture {
 	t.Helper()
-	w := &world{T: t, clock: &clock{now: time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)}, log: &record{}}
+	w := &fixture{T: t, clock: &clock{now: time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)}, log: &record{}}
 	w.issuer = issuer.Start(t, issuer.Options{Audience: audience, Now: w.clock.Now})
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -87,7 +87,7 @@ func newWorld(t *testing.T, change func(*Config)) *world {
 	return w
 }
 
-func (w *world) newProver(algorithm jose.SignatureAlgorithm) issuer.Prover {
+func (w *fixture) newProver(algorithm jose.SignatureAlgorithm) issuer.Prover {
 	w.Helper()
 	key, err := issuer.NewKey(algorithm)
 	if err != nil {
@@ -96,7 +96,7 @@ func (w *world) newProver(algorithm jose.SignatureAlgorithm) issuer.Prover {
 	return issuer.Prover{Key: key, Algorithm: algorithm, Now: w.clock.Now}
 }
 
-func (w *world) newVerifier(change func(*Config)) *Verifier {
+func (w *fixture) newVerifier(change func(*Config)) *Verifier {
 	w.Helper()
 	config := Config{
 		Issuers: []Issuer{{URL: w.issuer.URL, Audiences: []string{audience}, Authorities: w.issuer.Authorities()}},
@@ -114,20 +114,20 @@ func (w *world) newVerifier(change func(*Config)) *Verifier {
 }
 
 // bound returns a good token that is bound to the key of the caller.
-func (w *world) bound() string { return w.issuer.Token(w.issuer.Claims("alice", w.prover.Key)) }
+func (w *fixture) bound() string { return w.issuer.Token(w.issuer.Claims("alice", w.prover.Key)) }
 
 // request returns a request with a proof for a token.
-func (w *world) request(token string) Request {
+func (w *fixture) request(token string) Request {
 	return Request{"DPoP " + token, []string{w.prover.Proof("POST", endpoint, token)}, "POST", path}
 }
 
 // prove returns a request whose proof has other claims and another header than a good one. A nil value removes one.
-func (w *world) prove(token string, header, claims map[string]any) Request {
+func (w *fixture) prove(token string, header, claims map[string]any) Request {
 	return Request{"DPoP " + token, []string{issuer.Sign(w.prover.SigningKey(),
 		with(w.prover.Header(), header), with(w.prover.Claims("POST", endpoint, token), claims))}, "POST", path}
 }
 
-func (w *world) accept(request Request) Caller {
+func (w *fixture) accept(request Request) Caller {
 	w.Helper()
 	found, err := w.verifier.Verify(w.Context(), request)
 	if err != nil {
@@ -137,7 +137,7 @@ func (w *world) accept(request Request) Caller {
 }
 
 // refuse expects an error with a reason and a text, and nothing of the request in what the caller and the log get.
-func (w *world) refuse(request Request, reason Reason, text string) {
+func (w *fixture) refuse(request Request, reason Reason, text string) {
 	w.Helper()
 	found, err := w.verifier.Verify(w.Context(), request)
 	refused := (*Error)(nil)

@@ -22,7 +22,7 @@ import (
 )
 
 func TestACallerIsWhomTheTokenNames(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	claims := with(w.issuer.Claims("alice", w.prover.Key), map[string]any{"client_id": "app", "groups": []string{"a", "b"}})
 	found := w.accept(w.request(w.issuer.Token(claims)))
 	if found.Issuer != w.issuer.URL || found.Subject != "alice" || found.ClientID != "app" {
@@ -43,7 +43,7 @@ func TestACallerIsWhomTheTokenNames(t *testing.T) {
 func TestEachAlgorithmIsAcceptedForTokensAndProofs(t *testing.T) {
 	for _, name := range Algorithms {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, nil)
+			w := newFixture(t, nil)
 			if err := w.issuer.Rotate(jose.SignatureAlgorithm(name)); err != nil {
 				t.Fatal(err)
 			}
@@ -56,32 +56,32 @@ func TestEachAlgorithmIsAcceptedForTokensAndProofs(t *testing.T) {
 // TestTokensThatAreRefused has the attacks and mistakes that the rules of tokens are against.
 func TestTokensThatAreRefused(t *testing.T) {
 	type refusal struct {
-		token func(w *world) string
+		token func(w *fixture) string
 		text  string
 	}
-	changed := func(claims map[string]any) func(w *world) string {
-		return func(w *world) string {
+	changed := func(claims map[string]any) func(w *fixture) string {
+		return func(w *fixture) string {
 			return w.issuer.Token(with(w.issuer.Claims("alice", w.prover.Key), claims))
 		}
 	}
-	headed := func(header map[string]any) func(w *world) string {
-		return func(w *world) string {
+	headed := func(header map[string]any) func(w *fixture) string {
+		return func(w *fixture) string {
 			key := w.issuer.Key()
 			return issuer.Sign(key, with(map[string]any{"typ": "at+jwt", "kid": key.KeyID}, header), w.issuer.Claims("alice", w.prover.Key))
 		}
 	}
 	at := func(d time.Duration) int64 { return time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC).Add(d).Unix() }
 	for name, test := range map[string]refusal{
-		"a token without a signature says that it needs none": {func(w *world) string {
+		"a token without a signature says that it needs none": {func(w *fixture) string {
 			parts := strings.Split(w.bound(), ".")
 			payload, _ := base64.RawURLEncoding.DecodeString(parts[1])
 			return compact(map[string]any{"alg": "none", "typ": "at+jwt", "kid": "key-1"}, payload, []byte("x"))
 		}, "algorithm"},
-		"a token has an empty signature": {func(w *world) string {
+		"a token has an empty signature": {func(w *fixture) string {
 			token := w.bound()
 			return token[:strings.LastIndexByte(token, '.')+1]
 		}, "no JWS"},
-		"a token is signed by HMAC with the public key of the issuer": {func(w *world) string {
+		"a token is signed by HMAC with the public key of the issuer": {func(w *fixture) string {
 			signing := w.issuer.Key()
 			public, err := x509.MarshalPKIXPublicKey(signing.Public().Key)
 			if err != nil {
@@ -90,20 +90,20 @@ func TestTokensThatAreRefused(t *testing.T) {
 			return issuer.Sign(jose.JSONWebKey{Key: public, Algorithm: "HS256"},
 				map[string]any{"typ": "at+jwt", "kid": "key-1"}, w.issuer.Claims("alice", w.prover.Key))
 		}, "algorithm"},
-		"a token is signed with a key of the sender, and says it is the issuer's": {func(w *world) string {
+		"a token is signed with a key of the sender, and says it is the issuer's": {func(w *fixture) string {
 			forger := w.newProver(jose.ES256).SigningKey()
 			return issuer.Sign(forger, map[string]any{"typ": "at+jwt", "kid": "key-1"}, w.issuer.Claims("alice", w.prover.Key))
 		}, "wrong signature"},
-		"a token brings the key that it is signed with": {func(w *world) string {
+		"a token brings the key that it is signed with": {func(w *fixture) string {
 			forger := w.newProver(jose.ES256)
 			return issuer.Sign(forger.SigningKey(), map[string]any{"typ": "at+jwt", "kid": "key-1", "jwk": jose.JSONWebKey{Key: forger.Key.Public()}},
 				w.issuer.Claims("alice", w.prover.Key))
 		}, "key of its own"},
-		"a token has an algorithm that its key is not for": {func(w *world) string {
+		"a token has an algorithm that its key is not for": {func(w *fixture) string {
 			forger := w.newProver(jose.RS256).SigningKey()
 			return issuer.Sign(forger, map[string]any{"typ": "at+jwt", "kid": "key-1"}, w.issuer.Claims("alice", w.prover.Key))
 		}, "does not have"},
-		"a claim was changed after the signature": {func(w *world) string {
+		"a claim was changed after the signature": {func(w *fixture) string {
 			parts := strings.Split(w.bound(), ".")
 			payload, _ := base64.RawURLEncoding.DecodeString(parts[1])
 			parts[1] = base64.RawURLEncoding.EncodeToString([]byte(strings.Replace(string(payload), "alice", "admin", 1)))
@@ -116,7 +116,7 @@ func TestTokensThatAreRefused(t *testing.T) {
 		"a token for a logout is used as an access token":   {headed(map[string]any{"typ": "logout+jwt"}), "type"},
 		"a proof is used as an access token":                {headed(map[string]any{"typ": "dpop+jwt"}), "type"},
 		"a token is of an unknown issuer":                   {changed(map[string]any{"iss": "https://evil.example"}), "does not trust"},
-		"a token names the issuer with a slash more":        {func(w *world) string { return changed(map[string]any{"iss": w.issuer.URL + "/"})(w) }, "does not trust"},
+		"a token names the issuer with a slash more":        {func(w *fixture) string { return changed(map[string]any{"iss": w.issuer.URL + "/"})(w) }, "does not trust"},
 		"a token has no issuer":                             {changed(map[string]any{"iss": nil}), "does not trust"},
 		"a token has a list of issuers":                     {changed(map[string]any{"iss": []string{"a"}}), "cannot be read"},
 		"a token is for another service":                    {changed(map[string]any{"aud": "https://other.example"}), "another audience"},
@@ -130,23 +130,23 @@ func TestTokensThatAreRefused(t *testing.T) {
 		"a token begins later than the skew":                {changed(map[string]any{"nbf": at(31 * time.Second)}), "not valid yet"},
 		"a token was issued later than the skew":            {changed(map[string]any{"iat": at(31 * time.Second)}), "future"},
 		"a token is bound to a certificate":                 {changed(map[string]any{"cnf": map[string]any{"x5t#S256": strings.Repeat("A", 43)}}), "means"},
-		"a token is bound to a key and a certificate": {func(w *world) string {
+		"a token is bound to a key and a certificate": {func(w *fixture) string {
 			return changed(map[string]any{"cnf": map[string]any{"jkt": issuer.Thumbprint(w.prover.Key.Public()), "x5t#S256": strings.Repeat("A", 43)}})(w)
 		}, "means"},
 		"a token is bound to nothing that is a hash": {changed(map[string]any{"cnf": map[string]any{"jkt": ""}}), "means"},
 		"a token without a bound key comes as DPoP":  {changed(map[string]any{"cnf": nil}), "bound to no key"},
-		"a claim is there twice": {func(w *world) string {
+		"a claim is there twice": {func(w *fixture) string {
 			key := w.issuer.Key()
 			text, _ := json.Marshal(w.issuer.Claims("alice", w.prover.Key))
 			return issuer.SignBytes(key, map[string]any{"kid": key.KeyID}, []byte(`{"sub":"admin",`+string(text[1:])))
 		}, "cannot be read"},
-		"the payload is no object": {func(w *world) string {
+		"the payload is no object": {func(w *fixture) string {
 			return issuer.SignBytes(w.issuer.Key(), nil, []byte("null"))
 		}, "cannot be read"},
 		"a token is too long":                     {changed(map[string]any{"x": strings.Repeat("x", MaxToken)}), "longer than"},
-		"a token has four parts":                  {func(w *world) string { return w.bound() + ".x" }, "no JWS"},
-		"a token has a line end in its signature": {func(w *world) string { return w.bound() + "\n" }, "no JWS"},
-		"the last bits of a signature are not zero": {func(w *world) string {
+		"a token has four parts":                  {func(w *fixture) string { return w.bound() + ".x" }, "no JWS"},
+		"a token has a line end in its signature": {func(w *fixture) string { return w.bound() + "\n" }, "no JWS"},
+		"the last bits of a signature are not zero": {func(w *fixture) string {
 			// 64 bytes are 86 characters, of which the last has 4 unused bits.
 			token := w.bound()
 			last := strings.IndexByte(base64Digits, token[len(token)-1])
@@ -154,7 +154,7 @@ func TestTokensThatAreRefused(t *testing.T) {
 		}, "no JWS"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, nil)
+			w := newFixture(t, nil)
 			w.refuse(w.request(test.token(w)), InvalidToken, test.text)
 		})
 	}
@@ -163,7 +163,7 @@ func TestTokensThatAreRefused(t *testing.T) {
 const base64Digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 func TestTheSkewIsAllowedForTokens(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	at := func(d time.Duration) int64 { return w.clock.Now().Add(d).Unix() }
 	for name, claims := range map[string]map[string]any{
 		"an end just now":           {"exp": at(-29 * time.Second)},
@@ -184,7 +184,7 @@ func TestTypesOfTokens(t *testing.T) {
 		usual, onlyAtPlusJ bool
 	}{{"at+jwt", true, true}, {"application/at+jwt", true, true}, {"AT+JWT", true, true}, {"JWT", true, false}, {nil, true, false}, {"dpop+jwt", false, false}} {
 		t.Run(fmt.Sprint(test.kind), func(t *testing.T) {
-			w := newWorld(t, nil)
+			w := newFixture(t, nil)
 			strict := w.newVerifier(func(c *Config) { c.Issuers[0].RequireTokenType = true })
 			key := w.issuer.Key()
 			token := issuer.Sign(key, with(map[string]any{"kid": key.KeyID}, map[string]any{"typ": test.kind}), w.issuer.Claims("alice", w.prover.Key))
@@ -199,7 +199,7 @@ func TestTypesOfTokens(t *testing.T) {
 }
 
 func TestAlgorithmsOfAnIssuerAreWhatTheConfigurationSays(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	w.verifier = w.newVerifier(func(c *Config) { c.Issuers[0].Algorithms = []string{"RS256"} })
 	w.refuse(w.request(w.bound()), InvalidToken, "algorithm")
 }
@@ -209,47 +209,47 @@ func TestPlainBearer(t *testing.T) {
 	const no, plain, proof = 0, 1, 2
 	for name, test := range map[string]struct {
 		settings int
-		request  func(w *world) Request
+		request  func(w *fixture) Request
 		reason   Reason
 		text     string
 	}{
-		"a bound token that was stolen is refused without its key": {plain, func(w *world) Request {
+		"a bound token that was stolen is refused without its key": {plain, func(w *fixture) Request {
 			return Request{"Bearer " + w.bound(), nil, "POST", path}
 		}, InvalidToken, "bound to a key"},
-		"a bound token is refused as Bearer with its proof": {plain, func(w *world) Request {
+		"a bound token is refused as Bearer with its proof": {plain, func(w *fixture) Request {
 			r := w.request(w.bound())
 			r.Authorization = strings.Replace(r.Authorization, "DPoP", "Bearer", 1)
 			return r
 		}, InvalidToken, "bound to a key"},
-		"a bound token is accepted as Bearer with its proof where the configuration says so": {proof, func(w *world) Request {
+		"a bound token is accepted as Bearer with its proof where the configuration says so": {proof, func(w *fixture) Request {
 			r := w.request(w.bound())
 			r.Authorization = strings.Replace(r.Authorization, "DPoP", "Bearer", 1)
 			return r
 		}, 0, ""},
-		"a bound token is refused as Bearer without its proof where proofs may come with Bearer": {plain | proof, func(w *world) Request {
+		"a bound token is refused as Bearer without its proof where proofs may come with Bearer": {plain | proof, func(w *fixture) Request {
 			return Request{"Bearer " + w.bound(), nil, "POST", path}
 		}, InvalidToken, "bound to a key"},
-		"a bound token is refused as Bearer with the proof of another key": {proof, func(w *world) Request {
+		"a bound token is refused as Bearer with the proof of another key": {proof, func(w *fixture) Request {
 			token := w.bound()
 			return Request{"Bearer " + token, []string{w.newProver(jose.ES256).Proof("POST", endpoint, token)}, "POST", path}
 		}, InvalidProof, "another key"},
-		"an unbound token is refused": {no, func(w *world) Request {
+		"an unbound token is refused": {no, func(w *fixture) Request {
 			return Request{"Bearer " + w.issuer.Token(w.issuer.Claims("alice", nil)), nil, "POST", path}
 		}, InvalidToken, "bound to no key"},
-		"an unbound token is accepted where the configuration says so": {plain, func(w *world) Request {
+		"an unbound token is accepted where the configuration says so": {plain, func(w *fixture) Request {
 			return Request{"bearer " + w.issuer.Token(w.issuer.Claims("alice", nil)), nil, "POST", path}
 		}, 0, ""},
-		"an unbound token is refused as DPoP even so": {plain, func(w *world) Request {
+		"an unbound token is refused as DPoP even so": {plain, func(w *fixture) Request {
 			return w.request(w.issuer.Token(w.issuer.Claims("alice", nil)))
 		}, InvalidToken, "bound to no key"},
-		"an unbound token is refused with a proof": {plain, func(w *world) Request {
+		"an unbound token is refused with a proof": {plain, func(w *fixture) Request {
 			r := w.request(w.issuer.Token(w.issuer.Claims("alice", nil)))
 			r.Authorization = strings.Replace(r.Authorization, "DPoP", "Bearer", 1)
 			return r
 		}, InvalidRequest, "bound to no key"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, func(c *Config) {
+			w := newFixture(t, func(c *Config) {
 				c.Issuers[0].PlainBearer, c.Issuers[0].ProofWithBearer = test.settings&plain != 0, test.settings&proof != 0
 			})
 			if test.reason != 0 {
@@ -262,7 +262,7 @@ func TestPlainBearer(t *testing.T) {
 }
 
 func TestHeadersThatAreRefused(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	for name, test := range map[string]struct {
 		value  string
 		reason Reason
@@ -293,7 +293,7 @@ func TestTwoHeadersWithTokensAreRefused(t *testing.T) {
 }
 
 func TestARequestByHTTPIsRead(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	token := w.bound()
 	request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://a-name-that-the-sender-chose"+path+"?x=y", nil)
 	request.Header.Set("Authorization", "DPoP "+token)
@@ -306,7 +306,7 @@ func TestARequestByHTTPIsRead(t *testing.T) {
 }
 
 func TestChallengesSayWhatIsMissing(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	both := w.newVerifier(func(c *Config) { c.Issuers[0].PlainBearer = true })
 	expired := w.request(w.issuer.Token(with(w.issuer.Claims("alice", w.prover.Key), map[string]any{"exp": 1})))
 	wrong := w.request(w.bound())
@@ -381,7 +381,7 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 
 func TestShortRSAKeysOfCallersAreRefused(t *testing.T) {
 	t.Setenv("GODEBUG", "rsa1024min=0")
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	key, err := rsa.GenerateKey(rand.Reader, 1024)
 	if err != nil {
 		t.Fatal(err)

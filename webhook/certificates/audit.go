@@ -48,17 +48,17 @@ func eventOf(result, namespace, kind, name string, certificate *x509.Certificate
 
 // record writes audit records of the changes in the Secret of the authorities. current and next
 // are its authorities before, and lost reports whether it was missing or broken.
-func (k *keeper) record(current, next *authority, state *authorities, lost bool) {
+func (s *authoritySecret) record(current, next *authority, state *authorities, lost bool) {
 	switch {
 	case current == nil:
-		k.audit.AddEvent(certificateEvent(certificateMade, k.name, state.current.certificate).Text("reason", "the Secret had none that can be used"))
+		s.audit.AddEvent(certificateEvent(certificateMade, s.name, state.current.certificate).Text("reason", "the Secret had none that can be used"))
 	case lost:
-		k.audit.AddEvent(certificateEvent(certificateRepaired, k.name, state.current.certificate).Text("reason", "a part of the Secret could not be read"))
+		s.audit.AddEvent(certificateEvent(certificateRepaired, s.name, state.current.certificate).Text("reason", "a part of the Secret could not be read"))
 	case !state.current.certificate.Equal(current.certificate):
-		k.audit.AddEvent(certificateEvent(certificateRotated, k.name, state.current.certificate))
+		s.audit.AddEvent(certificateEvent(certificateRotated, s.name, state.current.certificate))
 	case state.next != nil && next == nil:
-		k.audit.AddEvent(certificateEvent(certificatePrepared, k.name, state.next.certificate))
+		s.audit.AddEvent(certificateEvent(certificatePrepared, s.name, state.next.certificate))
 	default:
-		k.audit.AddEvent(certificateEvent(certificateRemoved, k.name, state.current.certificate))
+		s.audit.AddEvent(certificateEvent(certificateRemoved, s.name, state.current.certificate))
 	}
 }

@@ -49,7 +49,7 @@ func TestEachCertificateOfAKeyGatewayHasARecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := newGateways(t)
-	g.issuer.keeper.audit = log
+	g.issuer.authorities.audit = log
 	g.renew()
 	g.renew()
 	authority := g.secret("key-gateway-ca").DeepCopy()

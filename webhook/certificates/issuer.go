@@ -35,7 +35,7 @@ const (
 // Issuer. A second one does no harm, because each write is conditional on the version that was
 // read before it.
 type Issuer struct {
-	keeper keeper
+	authorities authoritySecret
 	// serving is the name of the Secret with the serving certificate, its key and the bundle.
 	serving client.ObjectKey
 	names   []string
@@ -48,9 +48,9 @@ type Issuer struct {
 func NewIssuer(direct client.Client, clock clock.Clock, log logr.Logger, records *audit.Log, service client.ObjectKey) *Issuer {
 	authority, serving := IssuerSecrets(service)
 	return &Issuer{
-		keeper:  keeper{purpose: gatewayServing, client: direct, clock: clock, log: log, name: authority, audit: records},
-		serving: serving,
-		names:   []string{service.Name + "." + service.Namespace + ".svc"},
+		authorities: authoritySecret{purpose: gatewayServing, client: direct, clock: clock, log: log, name: authority, audit: records},
+		serving:     serving,
+		names:       []string{service.Name + "." + service.Namespace + ".svc"},
 	}
 }
 
@@ -69,7 +69,7 @@ func IssuerSecrets(service client.ObjectKey) (authority, serving client.ObjectKe
 // objectwatch.IsRace reports true for the error, another process wrote at the same time.
 func (i *Issuer) Renew(ctx context.Context, published []byte, publish func(ctx context.Context, bundle []byte) error) (next time.Time, err error) {
 	known := parseBundle(published)
-	state, err := i.keeper.advance(ctx, known, func(certificate *x509.Certificate) bool { return contains(known, certificate) })
+	state, err := i.authorities.advance(ctx, known, func(certificate *x509.Certificate) bool { return contains(known, certificate) })
 	if state == nil {
 		return time.Time{}, err
 	}
@@ -86,7 +86,7 @@ func (i *Issuer) Renew(ctx context.Context, published []byte, publish func(ctx c
 	registerExpiry("key-gateway", leaf)
 	next = state.deadline()
 	for _, at := range []time.Time{renewal(leaf), state.current.made().Add(settle)} {
-		if at.After(i.keeper.clock.Now()) && at.Before(next) {
+		if at.After(i.authorities.clock.Now()) && at.Before(next) {
 			next = at
 		}
 	}
@@ -97,7 +97,7 @@ func (i *Issuer) Renew(ctx context.Context, published []byte, publish func(ctx c
 // due. It returns the certificate that the Secret has afterwards.
 func (i *Issuer) renewLeaf(ctx context.Context, state *authorities, bundle []byte) (*x509.Certificate, error) {
 	secret := &corev1.Secret{}
-	err := i.keeper.client.Get(ctx, i.serving, secret)
+	err := i.authorities.client.Get(ctx, i.serving, secret)
 	missing := apierrors.IsNotFound(err)
 	if err != nil && !missing {
 		return nil, fmt.Errorf("read the Secret %s: %w", i.serving, err)
@@ -110,7 +110,7 @@ func (i *Issuer) renewLeaf(ctx context.Context, state *authorities, bundle []byt
 		servingCertificateEntry: secret.Data[servingCertificateEntry], servingKeyEntry: secret.Data[servingKeyEntry], servingBundleEntry: bundle,
 	}
 	if reason != "" {
-		made, err := state.current.newLeaf(i.keeper.clock.Now(), i.keeper.purpose, i.names, nil)
+		made, err := state.current.newLeaf(i.authorities.clock.Now(), i.authorities.purpose, i.names, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -122,16 +122,16 @@ func (i *Issuer) renewLeaf(ctx context.Context, state *authorities, bundle []byt
 	secret.Data = data
 	if missing {
 		secret.Namespace, secret.Name, secret.Type = i.serving.Namespace, i.serving.Name, corev1.SecretTypeTLS
-		err = i.keeper.client.Create(ctx, secret, client.FieldOwner(fieldManager))
+		err = i.authorities.client.Create(ctx, secret, client.FieldOwner(fieldManager))
 	} else {
-		err = i.keeper.client.Update(ctx, secret, client.FieldOwner(fieldManager))
+		err = i.authorities.client.Update(ctx, secret, client.FieldOwner(fieldManager))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("write the Secret %s: %w", i.serving, err)
 	}
 	if reason != "" {
-		i.keeper.audit.AddEvent(certificateEvent(certificateSigned, i.serving, leaf).Text("reason", reason))
-		i.keeper.log.Info("signed a serving certificate", "secret", i.serving.String(), "names", i.names, "expiry", leaf.NotAfter.UTC().Format(time.RFC3339), "reason", reason)
+		i.authorities.audit.AddEvent(certificateEvent(certificateSigned, i.serving, leaf).Text("reason", reason))
+		i.authorities.log.Info("signed a serving certificate", "secret", i.serving.String(), "names", i.names, "expiry", leaf.NotAfter.UTC().Format(time.RFC3339), "reason", reason)
 	}
 	return leaf, nil
 }
@@ -144,7 +144,7 @@ func (i *Issuer) usable(secret *corev1.Secret, state *authorities) (*x509.Certif
 	if err != nil {
 		return nil, "there is no readable certificate with its key" // the error could quote a broken key
 	}
-	leaf, now := pair.Leaf, i.keeper.clock.Now()
+	leaf, now := pair.Leaf, i.authorities.clock.Now()
 	signedBy := func(authority *x509.Certificate) bool { return leaf.CheckSignatureFrom(authority) == nil }
 	ofCurrent := signedBy(state.current.certificate)
 	switch {

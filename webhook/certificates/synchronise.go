@@ -23,8 +23,8 @@ const (
 	longestWait  = 5 * time.Minute
 )
 
-func (c *Certificates) keeper() *keeper {
-	return &keeper{purpose: webhookServing, client: c.client, clock: c.clock, log: c.log, name: client.ObjectKey{Namespace: c.options.Namespace, Name: c.options.SecretName}}
+func (c *Certificates) authoritySecret() *authoritySecret {
+	return &authoritySecret{purpose: webhookServing, client: c.client, clock: c.clock, log: c.log, name: client.ObjectKey{Namespace: c.options.Namespace, Name: c.options.SecretName}}
 }
 
 // synchronise makes one pass: it makes the Secret, both bundles and this replica's certificate
@@ -54,7 +54,7 @@ func (c *Certificates) synchronise(ctx context.Context) (next time.Time, err err
 	for _, configuration := range configurations {
 		known = append(known, configuration.authorities()...)
 	}
-	state, err := c.keeper().advance(ctx, known, func(certificate *x509.Certificate) bool {
+	state, err := c.authoritySecret().advance(ctx, known, func(certificate *x509.Certificate) bool {
 		return distrust(configurations, certificate) == nil
 	})
 	if state == nil {

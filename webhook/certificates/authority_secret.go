@@ -18,8 +18,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/objectwatch"
 )
 
-// keeper keeps the authorities in their Secret.
-type keeper struct {
+// authoritySecret is the Secret that stores the certificate authorities of a purpose.
+type authoritySecret struct {
 	purpose purpose
 	client  client.Client
 	clock   clock.Clock
@@ -37,25 +37,25 @@ type keeper struct {
 // known are certificates of bundles. After a loss of the Secret, the certificates among them that
 // this package made for the purpose stay trusted for as long as certificates that they have
 // signed may be in use. trusted reports whether all bundles have a certificate.
-func (k *keeper) advance(ctx context.Context, known []*x509.Certificate, trusted func(*x509.Certificate) bool) (*authorities, error) {
+func (s *authoritySecret) advance(ctx context.Context, known []*x509.Certificate, trusted func(*x509.Certificate) bool) (*authorities, error) {
 	secret := &corev1.Secret{}
-	secret.Namespace, secret.Name = k.name.Namespace, k.name.Name
-	err := k.client.Get(ctx, client.ObjectKeyFromObject(secret), secret)
+	secret.Namespace, secret.Name = s.name.Namespace, s.name.Name
+	err := s.client.Get(ctx, client.ObjectKeyFromObject(secret), secret)
 	missing := apierrors.IsNotFound(err)
 	if err != nil && !missing {
 		return nil, fmt.Errorf("read the Secret %s/%s: %w", secret.Namespace, secret.Name, err)
 	}
 
-	now := k.clock.Now()
-	state, broken := readSecret(secret, k.purpose)
+	now := s.clock.Now()
+	state, broken := readSecret(secret, s.purpose)
 	if broken != nil {
-		k.log.Error(broken, "the Secret of the certificate authority is broken; the operator replaces what cannot be read",
+		s.log.Error(broken, "the Secret of the certificate authority is broken; the operator replaces what cannot be read",
 			"namespace", secret.Namespace, "name", secret.Name)
 	}
 	lost := broken != nil || state.current == nil
 	if lost {
 		for _, certificate := range known {
-			if certificate.Subject.CommonName == k.purpose.authorityName() {
+			if certificate.Subject.CommonName == s.purpose.authorityName() {
 				state.retire(now, certificate)
 			}
 		}
@@ -75,20 +75,20 @@ func (k *keeper) advance(ctx context.Context, known []*x509.Certificate, trusted
 	}
 	if missing {
 		written.Type = corev1.SecretTypeOpaque
-		err = k.client.Create(ctx, written, client.FieldOwner(fieldManager))
+		err = s.client.Create(ctx, written, client.FieldOwner(fieldManager))
 	} else {
-		err = k.client.Update(ctx, written, client.FieldOwner(fieldManager))
+		err = s.client.Update(ctx, written, client.FieldOwner(fieldManager))
 	}
 	if err != nil {
 		err = fmt.Errorf("write the Secret %s/%s: %w", secret.Namespace, secret.Name, err)
-		state, _ = readSecret(secret, k.purpose)
+		state, _ = readSecret(secret, s.purpose)
 		if objectwatch.IsRace(err) || state.current == nil || expired(state.current.certificate, now) {
 			return nil, err
 		}
 		return state, err
 	}
-	k.record(current, next, state, lost)
-	k.log.Info("wrote the certificate authorities", "namespace", secret.Namespace, "name", secret.Name,
+	s.record(current, next, state, lost)
+	s.log.Info("wrote the certificate authorities", "namespace", secret.Namespace, "name", secret.Name,
 		"expiry", state.current.certificate.NotAfter.UTC().Format(time.RFC3339), "successor", state.next != nil, "retired", len(state.retired))
 	return state, nil
 }
