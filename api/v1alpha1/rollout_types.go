@@ -56,6 +56,9 @@ type RolloutPause struct {
 	// promotes it.
 	// Example: 10m.
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=24
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}([.][0-9]{1,9})?(ms|s|m|h))+$')",message="expected a duration in h, m, s and ms such as 90s, 10m or 24h, each below 100000; there are no days"
 	Duration *metav1.Duration `json:"duration,omitempty"`
 }
 

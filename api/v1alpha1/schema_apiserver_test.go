@@ -57,6 +57,11 @@ func in(lines string) string {
 	return b.String()
 }
 
+// paused is a spec whose rollout has a pause of a duration.
+func paused(duration string) string {
+	return `{api: {hashData: {hashAlg: sha3-512}}, rollout: {steps: [{setWeight: 10, pause: {duration: "` + duration + `"}}]}}`
+}
+
 func TestTheSchema(t *testing.T) {
 	tests := map[string]struct {
 		spec    string
@@ -92,6 +97,25 @@ kms: {client: pkcs11, config: {slot: 1, label: {deep: [true]}}, cache: {ttl: 10s
 callers: {containers: [app], uids: [1000], gids: [0]}
 audit: {level: all, required: true}
 deprecation: {replacedBy: Default, deprecatedSince: "2026-01-01", removeAfter: "2027-01-01", reason: Too weak.}`,
+		},
+		"accepts a pause of eleven years, as Go prints it": {
+			spec: paused("99999h59m59.999999999s"),
+		},
+		// A client in Go cannot read such a duration, and with it no list of profiles.
+		"refuses a pause in days": {
+			spec:     paused("10d"),
+			refusal:  `spec.rollout.steps[0].pause.duration: Invalid value: "10d": expected a duration in h, m, s and ms such as 90s, 10m or 24h, each below 100000; there are no days`,
+			onOldest: `spec.rollout.steps[0].pause.duration: Invalid value: "string": expected a duration in h, m, s and ms`,
+		},
+		"refuses a pause of three hundred years": {
+			spec:     paused("2628000h"),
+			refusal:  `spec.rollout.steps[0].pause.duration: Invalid value: "2628000h": expected a duration`,
+			onOldest: `spec.rollout.steps[0].pause.duration: Invalid value: "string": expected a duration`,
+		},
+		"refuses a pause without a number": {
+			spec:     paused(""),
+			refusal:  `spec.rollout.steps[0].pause.duration: Invalid value: "": expected a duration`,
+			onOldest: `spec.rollout.steps[0].pause.duration: Invalid value: "string": expected a duration`,
 		},
 		"refuses a digest algorithm that does not exist": {
 			spec:    `{api: {hashData: {hashAlg: md5}}}`,
