@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/work"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/unixsocket"
@@ -74,6 +75,10 @@ func enterOfTest(t *testing.T, conn *Conn) *Slot {
 		t.Fatal(err)
 	}
 	return p
+}
+
+func encodeOfTest(p *Slot, reply proto.Message) error {
+	return p.Encode(named("M"), reply, proto.Size(reply), nil)
 }
 
 // checkNothingTaken checks that a caller has its whole share again.

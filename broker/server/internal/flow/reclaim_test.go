@@ -34,7 +34,7 @@ func TestAReplyThatGRPCDroppedGivesBackWhatItsCallHeld(t *testing.T) {
 			if err := p.TakeMemory(t.Context(), named("M"), 100<<10, limitTime); err != nil {
 				t.Fatal(err)
 			}
-			if err := p.Encode(named("M"), wrapperspb.Bytes(make([]byte, 100<<10)), nil); err != nil {
+			if err := encodeOfTest(p, wrapperspb.Bytes(make([]byte, 100<<10))); err != nil {
 				t.Fatal(err)
 			}
 			written := p.wireMessage()

@@ -14,12 +14,13 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/messages"
 )
 
-// Encode writes a reply into the slot. metadata is the encoded field with the metadata of
-// the request, which Encode appends. The slot keeps only the memory that the reply needs.
+// Encode writes a reply into the slot. size is what [proto.Size] returned last for the reply.
+// metadata is the encoded field with the metadata of the request, which Encode appends. The
+// slot keeps only the memory that the reply needs.
 // Encode returns RESOURCE_EXHAUSTED if there is no memory for the reply. what names the call
 // in errors.
-func (p *Slot) Encode(what fmt.Stringer, reply proto.Message, metadata []byte) error {
-	size := proto.Size(reply) + len(metadata)
+func (p *Slot) Encode(what fmt.Stringer, reply proto.Message, size int, metadata []byte) error {
+	size += len(metadata)
 	if size > messages.MaxMessageSize {
 		return status.Errorf(codes.Internal, "%s: the reply has %d bytes, and clients accept at most %d", what, size, messages.MaxMessageSize)
 	}

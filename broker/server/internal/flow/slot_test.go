@@ -40,7 +40,7 @@ func TestAReplyThatNeedsMoreThanItsRequestGetsItOrIsRefused(t *testing.T) {
 	conn := connOfTest(t, c)
 	reply := wrapperspb.Bytes(make([]byte, memory/2))
 	first := enterOfTest(t, conn)
-	if err := first.Encode(named("M"), reply, nil); err != nil {
+	if err := encodeOfTest(first, reply); err != nil {
 		t.Errorf("there is room: %v", err)
 	}
 	other := enterOfTest(t, conn)
@@ -49,10 +49,10 @@ func TestAReplyThatNeedsMoreThanItsRequestGetsItOrIsRefused(t *testing.T) {
 	}
 	second := enterOfTest(t, conn)
 	const want = `M: no memory for the reply of 32772 bytes: other messages use the 65536 bytes of the container "a", try again later`
-	if got := status.Convert(second.Encode(named("M"), reply, nil)); got.Code() != codes.ResourceExhausted || got.Message() != want {
+	if got := status.Convert(encodeOfTest(second, reply)); got.Code() != codes.ResourceExhausted || got.Message() != want {
 		t.Errorf("got %s %q, want %q", got.Code(), got.Message(), want)
 	}
-	if err := second.Encode(named("M"), wrapperspb.Bytes(make([]byte, SmallMessage-8)), nil); err != nil {
+	if err := encodeOfTest(second, wrapperspb.Bytes(make([]byte, SmallMessage-8))); err != nil {
 		t.Errorf("a small reply needs no room: %v", err)
 	}
 	for _, p := range []*Slot{first, other, second} {
@@ -71,7 +71,7 @@ func TestAReplyKeepsNoMoreMemoryThanItHasBytes(t *testing.T) {
 		}
 		reply := wrapperspb.Bytes(make([]byte, test.reply))
 		reply.Value = reply.Value[:2*test.reply-proto.Size(reply)] // less the field that it is in
-		if err := p.Encode(named("M"), reply, nil); err != nil {
+		if err := encodeOfTest(p, reply); err != nil {
 			t.Fatal(err)
 		}
 		want := proto.Size(reply)
@@ -114,7 +114,7 @@ func TestSlotsAreGivenBackOnceHoweverConnectionsAndRepliesEnd(t *testing.T) {
 					p.End()
 					return
 				}
-				if err := p.Encode(named("M"), wrapperspb.Bytes(make([]byte, SmallMessage+i)), nil); err != nil {
+				if err := encodeOfTest(p, wrapperspb.Bytes(make([]byte, SmallMessage+i))); err != nil {
 					t.Error(err)
 					p.End()
 					return

@@ -67,7 +67,7 @@ func encodeFewBytes(p *Slot)  { encodeBytes(p, SmallMessage/2) }
 func encodeManyBytes(p *Slot) { encodeBytes(p, messages.MaxInputSize) }
 
 func encodeBytes(p *Slot, size int) {
-	if err := p.Encode(named("M"), wrapperspb.Bytes(make([]byte, size)), nil); err != nil {
+	if err := encodeOfTest(p, wrapperspb.Bytes(make([]byte, size))); err != nil {
 		panic(err)
 	}
 }

@@ -7,7 +7,6 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/audit"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
@@ -76,10 +75,7 @@ func (h *Handlers) records(c *Call, level profile.AuditLevel, failed bool) bool 
 
 func (h *Handlers) recordOf(c *Call) audit.Record {
 	r := audit.Record{
-		Time: time.Now(), Use: c.use, RequestSize: c.RequestSize, ReplySize: c.ReplySize, TraceID: tracing.TraceIDOf(c.Context, c.Metadata, c.Batched),
-	}
-	if c.Reply != nil {
-		r.ReplySize += proto.Size(c.Reply)
+		Time: time.Now(), Use: c.use, RequestSize: c.RequestSize, ReplySize: c.StreamedSize + c.ReplySize, TraceID: tracing.TraceIDOf(c.Context, c.Metadata, c.Batched),
 	}
 	r.Use.Operation, r.Use.Caller = c.Operation, flow.CallerOf(c.Context)
 	if c.profile != nil {

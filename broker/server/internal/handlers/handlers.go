@@ -11,7 +11,6 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/audit"
 	"github.com/crypto-broker/crypto-broker-operator/broker/defect"
@@ -113,10 +112,10 @@ type Call struct {
 	keyVersion string
 	// key is the first key of the broker that the call uses, or nil.
 	key *keys.Key
-	// RequestSize is the size of the request in bytes, and Reply the reply, for metrics and the
-	// audit record. For a stream, ReplySize is the size of its replies so far.
-	RequestSize, ReplySize int
-	Reply                  proto.Message
+	// RequestSize, ReplySize and StreamedSize are sizes in bytes for metrics and the audit
+	// record: of the request, of the reply, and of the replies that a stream has sent before
+	// it. ReplySize counts if the call succeeds.
+	RequestSize, ReplySize, StreamedSize int
 	// recorded reports whether the call has its audit record.
 	recorded bool
 	// PrivateKey is the key of the issuer in a request for a certificate, nil if the
@@ -167,9 +166,9 @@ func (h *Handlers) Ended(c *Call, code codes.Code, started, ended time.Time) {
 		traceID = h.trace(c, code, started, ended)
 	}
 	h.Metrics.End(c.Operation, c.Counters, code, ended.Sub(started), traceID)
-	replied := c.ReplySize
-	if code == codes.OK && c.Reply != nil {
-		replied += proto.Size(c.Reply)
+	replied := c.StreamedSize
+	if code == codes.OK {
+		replied += c.ReplySize
 	}
 	h.Metrics.Transferred(c.Operation, c.RequestSize, replied)
 	if code == codes.OK {

@@ -19,7 +19,8 @@ type ExchangedMethod struct {
 	// serves itself. Larger requests go to the workers.
 	QuickSize int
 	// Run serves a request. It overwrites keys in the bytes of the request. The reply may share
-	// the memory of those bytes, and of the metadata of the call.
+	// the memory of those bytes, and of the metadata of the call. The reply has its cached size,
+	// and the call has that size.
 	Run func(c *handlers.Call, request []byte) (proto.Message, error)
 }
 
@@ -49,7 +50,7 @@ func Exchanged[Request requests.Request[M, T], Reply proto.Message, M requests.M
 			return nil, err
 		}
 		requests.Identify(reply, replyField, c.Metadata, c.Warning)
-		c.Reply = reply
+		c.ReplySize = proto.Size(reply)
 		return reply, nil
 	}
 	pool := sync.Pool{New: func() any { return requests.New[Request]() }}

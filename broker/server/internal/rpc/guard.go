@@ -85,7 +85,8 @@ func (s *Service) GuardMethod(name requests.MethodName, handle methodHandler) me
 		if err != nil {
 			return nil, err
 		}
-		if err := p.Encode(name, made.(proto.Message), nil); err != nil {
+		message := made.(proto.Message)
+		if err := p.Encode(name, message, proto.Size(message), nil); err != nil {
 			return nil, err
 		}
 		return p, nil

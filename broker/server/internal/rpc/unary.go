@@ -70,8 +70,8 @@ func Unary[Request requests.Request[M, T], Reply proto.Message, M requests.Metad
 		if warns && c.Warning != nil {
 			metadata = requests.WithWarning(metadata, replyField, c.Warning)
 		}
-		c.Reply = reply
-		return u.Slot.Encode(op, reply, metadata)
+		c.ReplySize = proto.Size(reply)
+		return u.Slot.Encode(op, reply, c.ReplySize, metadata)
 	}
 	handle := func(ctx context.Context) (_ *flow.Slot, err error) {
 		started := time.Now()

@@ -201,7 +201,7 @@ func (h *chunks) finish() error {
 	if err != nil {
 		return err
 	}
-	h.call.Metadata, h.call.Reply = h.metadata, reply
+	h.call.Metadata, h.call.ReplySize = h.metadata, proto.Size(reply)
 	if err := h.server.Record(&h.call, nil); err != nil {
 		return err
 	}
@@ -212,7 +212,7 @@ func (h *chunks) finish() error {
 // before it.
 func (h *chunks) sendEnd(reply proto.Message) error {
 	defer h.work()()
-	if err := h.Slot.Encode(h.call.Operation, reply, nil); err != nil {
+	if err := h.Slot.Encode(h.call.Operation, reply, h.call.ReplySize, nil); err != nil {
 		return err
 	}
 	_ = h.stream.SendMsg(h.Slot) // it fails if the client is gone; the slot belongs to gRPC now

@@ -73,7 +73,7 @@ func (c *ciphering) Write(data []byte) (int, error) {
 	*buffer = protowire.AppendBytes(wire, data)
 	defer c.work()()
 	c.sent = true
-	c.call.ReplySize += len(*buffer)
+	c.call.StreamedSize += len(*buffer)
 	if err := c.Slot.Send(c.stream, flow.EncodedMessage{mem.NewBuffer(buffer, messages.Buffers)}); err != nil {
 		return 0, err
 	}

@@ -107,7 +107,7 @@ func (x *exchange) serve(message *exchangeMessage, now time.Time) error {
 		method := x.server.methods[call.number]
 		switch err := x.validate(&call); {
 		case err != nil:
-			x.reply(newReply(call.id, 0, nil, err))
+			x.reply(newReply(call.id, 0, nil, 0, err))
 		case len(call.request) <= method.QuickSize:
 			x.server.Workers.NoteQuickCall(x.from.Calls(), now)
 			ended, waits := x.serveNow(method, &call, now)
@@ -197,7 +197,7 @@ func (x *exchange) serveNow(method *rpc.ExchangedMethod, wire *exchangeCall, beg
 	}
 	err = s.Record(c, err)
 	s.Ended(c, status.Code(err), began, ended)
-	x.reply(newReply(wire.id, wire.number, message, err))
+	x.reply(newReply(wire.id, wire.number, message, c.ReplySize, err))
 	return ended, false
 }
 

@@ -152,9 +152,9 @@ func (j *job) run() {
 	}
 	err = s.Record(c, err)
 	s.Ended(c, status.Code(err), j.began, time.Now())
-	r := newReply(j.id, j.number, message, err)
+	r := newReply(j.id, j.number, message, c.ReplySize, err)
 	if !j.held.cover(x.from, len(j.request), r.whole) {
-		r = newReply(j.id, j.number, nil, x.from.NoRoom(c.Operation, r.whole))
+		r = newReply(j.id, j.number, nil, 0, x.from.NoRoom(c.Operation, r.whole))
 	}
 	made := replies{held: j.held}
 	made.room(r.whole)

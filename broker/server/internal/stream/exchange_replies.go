@@ -75,16 +75,15 @@ type encodedReply struct {
 	inner, body, whole int
 }
 
-// newReply returns the reply to a call. It has the message, or the status of err.
-func newReply(id uint64, number protowire.Number, message proto.Message, err error) encodedReply {
-	r := encodedReply{id: id, number: number, message: message}
+// newReply returns the reply to a call. It has the message, for which [proto.Size] returned size
+// last, or the status of err.
+func newReply(id uint64, number protowire.Number, message proto.Message, size int, err error) encodedReply {
+	r := encodedReply{id: id, number: number, message: message, inner: size}
 	if err != nil {
 		st := status.Convert(err)
 		r.number, r.message, r.code, r.text = replyStatus, nil, st.Code(), st.Message()
 		r.inner = protowire.SizeTag(statusCode) + protowire.SizeVarint(uint64(r.code)) +
 			protowire.SizeTag(statusMessage) + protowire.SizeBytes(len(r.text))
-	} else {
-		r.inner = proto.Size(message)
 	}
 	r.body = sizeOfReply(id, r.number, r.inner)
 	r.whole = protowire.SizeTag(exchangeReplies) + protowire.SizeBytes(r.body)
