@@ -92,12 +92,14 @@ packages_with_tag = $$(grep -rlx --exclude-dir=openssl --include='*_test.go' '//
 # The names of their tests in the files with the tag, as a pattern for -run: the other tests of these packages run elsewhere.
 tests_with_tag = "^($$(grep -rlx --exclude-dir=openssl --include='*_test.go' '//go:build \(.* || \)\?$(1)\( [&|]\{2\} .*\)\?' api broker cmd controllers test/chart test/scale webhook | xargs sed -n 's/^func \(Test[A-Za-z0-9_]*\)(.*/\1/p' | paste -sd '|' -))\$$"
 
-# The tests of "make test". Those with a cluster or an API server run beside the others, because they wait more than they compute.
-# Others follow them where both lanes take about the same time then.
-TESTS := verify test-race test-process test-conformance test-attack test-clients test-contract \
-  test-client-python test-client-js test-client-java test-client-rust test-release \
-  test-opentdf test-redis test-browser test-traces test-deployment
-TESTS_WITH_CLUSTER := test-cluster test-e2e test-apiserver test-provider-status test-keymanagers test-openssl
+# The tests of "make test", in three lanes that run at the same time. Tests with a cluster or an API server wait more than they
+# compute, so two lanes leave processors idle. Each lane has a long target first, and short ones so that all take about as long.
+# Targets with the clients of other languages share folders such as node_modules with "verify", so they are in its lane.
+TESTS := verify test-race test-contract \
+  test-client-python test-client-js test-client-java test-client-rust test-release test-clients \
+  test-conformance test-opentdf test-redis test-browser test-traces test-deployment
+TESTS_WITH_API_SERVER := test-apiserver test-process test-attack test-cluster
+TESTS_WITH_CLUSTER := test-e2e test-provider-status test-keymanagers test-openssl
 
 # The nested modules that test-unit and test-race run.
 define test_modules
@@ -111,7 +113,7 @@ endef
 test: ## Run every test: checks, unit, real API server, real cluster, end to end (Linux, root; fails where it can't run).
 	hack/tools/build golangci-lint helm kustomize >/dev/null
 	hack/cluster/cluster build
-	hack/test/lanes "$(TESTS)" "$(TESTS_WITH_CLUSTER)"
+	hack/test/lanes "$(TESTS)" "$(TESTS_WITH_API_SERVER)" "$(TESTS_WITH_CLUSTER)"
 
 .PHONY: verify
 verify: verify-generated lint ## Check that generated files are current and that the linters have nothing to say.
