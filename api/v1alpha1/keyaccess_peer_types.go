@@ -129,6 +129,12 @@ type KeyAccessIssuer struct {
 	// +optional
 	ProofWithBearer bool `json:"proofWithBearer,omitempty"`
 
+	// proofWithPath accepts a proof also if it is for the path of the request alone,
+	// without scheme and host.
+	// Example: true.
+	// +optional
+	ProofWithPath bool `json:"proofWithPath,omitempty"`
+
 	// requireTokenType demands the type at+jwt (RFC 9068).
 	// Example: true.
 	// +optional

@@ -44,7 +44,7 @@ func TestTheSchemaOfKeyAccessPeers(t *testing.T) {
 	for sentence, test := range map[string]struct{ spec, refusal string }{
 		"accepts a URL alone": {peer(""), ""},
 		"accepts every field": {peer(`, authorities: pem, routes: ['https://c.example:8443'], timeout: 1m, issuers: [{url: 'https://i.example/a',
-			audiences: [a], algorithms: [ES256, EdDSA], proofWithBearer: true, requireTokenType: true, authorities: pem}]`), ""},
+			audiences: [a], algorithms: [ES256, EdDSA], proofWithBearer: true, proofWithPath: true, requireTokenType: true, authorities: pem}]`), ""},
 		"refuses http":                              {"{url: 'http://b.example'}", "spec.url"},
 		"refuses a path":                            {"{url: 'https://b.example/kas'}", "spec.url"},
 		"refuses a user":                            {"{url: 'https://me@b.example'}", "spec.url"},

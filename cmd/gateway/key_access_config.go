@@ -53,6 +53,7 @@ type keyAccessIssuer struct {
 	Algorithms       []string `json:"algorithms"`
 	PlainBearer      bool     `json:"plainBearer"`
 	ProofWithBearer  bool     `json:"proofWithBearer"`
+	ProofWithPath    bool     `json:"proofWithPath"`
 	RequireTokenType bool     `json:"requireTokenType"`
 	AuthoritiesFile  string   `json:"authoritiesFile"`
 	InsecureLoopback bool     `json:"insecureLoopback"`
@@ -175,7 +176,7 @@ func issuersOf(files []keyAccessIssuer) ([]caller.Issuer, error) {
 	for i, issuer := range files {
 		settings := caller.Issuer{
 			URL: issuer.URL, Audiences: issuer.Audiences, Algorithms: issuer.Algorithms, PlainBearer: issuer.PlainBearer,
-			ProofWithBearer: issuer.ProofWithBearer, RequireTokenType: issuer.RequireTokenType, LoopbackHTTP: issuer.InsecureLoopback,
+			ProofWithBearer: issuer.ProofWithBearer, ProofWithPath: issuer.ProofWithPath, RequireTokenType: issuer.RequireTokenType, LoopbackHTTP: issuer.InsecureLoopback,
 		}
 		if issuer.AuthoritiesFile != "" {
 			var err error

@@ -76,6 +76,10 @@ type Issuer struct {
 	// ProofWithBearer accepts a bound token with a valid proof also after the word Bearer. All rules of proofs
 	// hold. RFC 9449 demands the word DPoP; the JavaScript client of OpenTDF writes Bearer.
 	ProofWithBearer bool
+	// ProofWithPath accepts a proof also if it is for the path of the request alone, without scheme and host. RFC 9449
+	// demands the URL; the Java and Rust clients of OpenTDF write the path. Such a proof does not say for which service
+	// it is.
+	ProofWithPath bool
 	// Authorities are the certificates that the issuer's server is checked with, as PEM. Without them, the
 	// authorities of the system are trusted.
 	Authorities []byte

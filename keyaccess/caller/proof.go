@@ -37,7 +37,7 @@ type proofClaims struct {
 func (p *proof) identity(thumbprint string) identity { return identityOf(thumbprint, p.claims.ID) }
 
 // checkProof checks the proof of a request with a token, as RFC 9449, section 4.3, says; but for replays.
-func (v *Verifier) checkProof(request Request, token, bound string) (*proof, *Error) {
+func (v *Verifier) checkProof(from *keySource, request Request, token, bound string) (*proof, *Error) {
 	if len(request.Proofs) != 1 {
 		return nil, invalidProof(fmt.Sprintf("found %d headers DPoP, expected one", len(request.Proofs)))
 	}
@@ -80,18 +80,20 @@ func (v *Verifier) checkProof(request Request, token, bound string) (*proof, *Er
 	if json.Unmarshal(s.Payload, &p.claims) != nil {
 		return nil, invalidProof("the proof has claims that cannot be read")
 	}
-	return p, v.checkProofClaims(&p.claims, request, token)
+	return p, v.checkProofClaims(from, &p.claims, request, token)
 }
 
-func (v *Verifier) checkProofClaims(c *proofClaims, request Request, token string) *Error {
+func (v *Verifier) checkProofClaims(from *keySource, c *proofClaims, request Request, token string) *Error {
 	now := v.config.Now()
 	switch {
 	case c.ID == "" || len(c.ID) > maxProofID:
 		return invalidProof(fmt.Sprintf("the proof has no jti, or one of more than %d bytes", maxProofID))
 	case c.Method == "" || c.Method != request.Method:
 		return invalidProof("the proof is for another method")
-	case !v.isFor(c.URL, request.URL):
+	case !v.isFor(c.URL, request.URL) && !isForPath(c.URL, request.URL):
 		return invalidProof("the proof is for another URL")
+	case !from.ProofWithPath && isForPath(c.URL, request.URL):
+		return invalidProof("the proof is for a path without scheme and host, expected the URL, or proofWithPath in the configuration of this service")
 	case c.Hash != hashOf(token):
 		return invalidProof("the proof is for another token")
 	case c.IssuedAt == nil:
@@ -111,9 +113,7 @@ func (v *Verifier) checkProofClaims(c *proofClaims, request Request, token strin
 // isFor reports whether the URL of a proof is the URL of a request: one of the URLs of the service with the path of the
 // request. Both are compared in normal form, without query and fragment (RFC 9449, section 4.3, and RFC 3986, section 6.2).
 func (v *Verifier) isFor(claimed, requested string) bool {
-	if _, rest, absolute := strings.Cut(requested, "://"); absolute {
-		_, requested = splitAuthority(rest)
-	}
+	requested = pathOf(requested)
 	scheme, rest, absolute := strings.Cut(claimed, "://")
 	if !absolute {
 		return false
@@ -125,9 +125,24 @@ func (v *Verifier) isFor(claimed, requested string) bool {
 		return false
 	}
 	return slices.ContainsFunc(v.bases, func(b base) bool {
-		requestedPath, clear := session.NormalPath(b.path + withoutQuery(requested))
+		requestedPath, clear := session.NormalPath(b.path + requested)
 		return clear && b.origin == origin && requestedPath == claimedPath
 	})
+}
+
+// isForPath reports whether a proof is for the path of a request alone, in normal form.
+func isForPath(claimed, requested string) bool {
+	claimedPath, clear := session.NormalPath(claimed)
+	requestedPath, alsoClear := session.NormalPath(pathOf(requested))
+	return clear && alsoClear && claimedPath == requestedPath
+}
+
+// pathOf returns the path of a URL, or a path itself, without query and fragment.
+func pathOf(requested string) string {
+	if _, rest, absolute := strings.Cut(requested, "://"); absolute {
+		_, requested = splitAuthority(rest)
+	}
+	return withoutQuery(requested)
 }
 
 // splitAuthority splits what comes after the scheme of a URL into authority and path. An empty path is "/".

@@ -79,7 +79,7 @@ func TestProofsThatAreRefused(t *testing.T) {
 		"a proof for another port":                          {claims(map[string]any{"htu": "https://keys.example:444" + path}), "another URL"},
 		"a proof with a user before the host":               {claims(map[string]any{"htu": "https://keys.example@evil.example" + path}), "another URL"},
 		"a proof with our host as a user":                   {claims(map[string]any{"htu": "https://x@keys.example" + path}), "another URL"},
-		"a proof for a path alone":                          {claims(map[string]any{"htu": path}), "another URL"},
+		"a proof for a path alone":                          {claims(map[string]any{"htu": path}), "without scheme and host"},
 		"a proof without a URL":                             {claims(map[string]any{"htu": nil}), "another URL"},
 		"a proof with a path that servers read differently": {claims(map[string]any{"htu": service + "/kas.AccessService%2FRewrap"}), "another URL"},
 		"a proof for another token": {func(w *fixture) Request {
@@ -146,6 +146,33 @@ func TestURLsOfProofsAreComparedInNormalForm(t *testing.T) {
 		service + "/x/../kas.AccessService/./Rewrap", service + "/kas.%41ccessService/Rewrap",
 	} {
 		t.Run(url, func(t *testing.T) { w.accept(w.prove(w.bound(), nil, map[string]any{"htu": url})) })
+	}
+}
+
+func TestAProofForThePathAloneIsAcceptedWhereTheIssuerHasTheSetting(t *testing.T) {
+	w := newWorld(t, func(c *Config) { c.Issuers[0].ProofWithPath = true })
+	for url, text := range map[string]string{
+		path:                                 "",
+		"/kas.%41ccessService/./Rewrap":      "",
+		endpoint:                             "",
+		"https://evil.example" + path:        "another URL",
+		"//evil.example" + path:              "another URL",
+		"evil.example" + path:                "another URL",
+		"/kas.AccessService/PublicKey":       "another URL",
+		"/kas.AccessService%2FRewrap":        "another URL",
+		strings.TrimPrefix(path, "/"):        "another URL",
+		"https://keys.example/prefix" + path: "another URL",
+		"":                                   "another URL",
+	} {
+		t.Run(url, func(t *testing.T) {
+			request := w.prove(w.bound(), nil, map[string]any{"htu": url})
+			if text != "" {
+				w.refuse(request, InvalidProof, text)
+			} else {
+				w.accept(request)
+				w.refuse(request, InvalidProof, "used before")
+			}
+		})
 	}
 }
 

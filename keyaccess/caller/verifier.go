@@ -157,7 +157,7 @@ func (v *Verifier) verify(ctx context.Context, request Request, scheme, text str
 	if bound == "" {
 		return Caller{}, invalidToken("the token is bound to no key, and the scheme DPoP needs one that is")
 	}
-	proof, refused := v.checkProof(request, text, bound)
+	proof, refused := v.checkProof(from, request, text, bound)
 	if refused != nil {
 		return Caller{}, refused
 	}

@@ -60,7 +60,7 @@ func Peer(object *v1alpha1.KeyAccessPeer, issuers []caller.Issuer) (federation.P
 			wrong(at.Child("url"), "expected a URL such as https://issuer.example, without user, query and fragment")
 		}
 		issuer := caller.Issuer{
-			URL: from.URL, ProofWithBearer: from.ProofWithBearer, RequireTokenType: from.RequireTokenType,
+			URL: from.URL, ProofWithBearer: from.ProofWithBearer, ProofWithPath: from.ProofWithPath, RequireTokenType: from.RequireTokenType,
 			Authorities: authorities(at.Child("authorities"), from.Authorities),
 		}
 		for _, audience := range from.Audiences {

@@ -200,6 +200,8 @@ const (
 	discoveryPath = "/.well-known/openid-configuration"
 	KeysPath      = "/keys"
 	tokenPath     = "/token"
+	// keycloakPath is the same token endpoint where Keycloak has it. OpenTDF's JavaScript client does not read where it is.
+	keycloakPath = "/protocol/openid-connect/token"
 )
 
 func (i *Issuer) serve(w http.ResponseWriter, r *http.Request) {
@@ -213,15 +215,18 @@ func (i *Issuer) serve(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == discoveryPath:
 		answer(w, http.StatusOK, map[string]any{
 			"issuer": i.URL, "jwks_uri": i.URL + KeysPath, "token_endpoint": i.URL + tokenPath,
-			"grant_types_supported":             []string{"client_credentials"},
-			"dpop_signing_alg_values_supported": []string{"ES256", "ES384", "ES512", "RS256"},
+			"grant_types_supported": []string{"client_credentials"},
+			// OpenID Connect Discovery requires these, and OpenTDF's Java SDK reads them.
+			"subject_types_supported": []string{"public"}, "response_types_supported": []string{"token"},
+			"id_token_signing_alg_values_supported": []string{"ES256"},
+			"dpop_signing_alg_values_supported":     []string{"ES256", "ES384", "ES512", "RS256"},
 		})
 	case r.URL.Path == KeysPath:
 		i.mu.Lock()
 		keys := append(append([]any{i.key.Public()}, i.previous...), i.extra...)
 		i.mu.Unlock()
 		answer(w, http.StatusOK, map[string]any{"keys": keys})
-	case r.URL.Path == tokenPath && r.Method == http.MethodPost:
+	case (r.URL.Path == tokenPath || r.URL.Path == keycloakPath) && r.Method == http.MethodPost:
 		i.issue(w, r)
 	default:
 		http.NotFound(w, r)
@@ -248,7 +253,7 @@ func (i *Issuer) issue(w http.ResponseWriter, r *http.Request) {
 	}
 	claims, kind := i.Claims(id, nil), "Bearer"
 	if proofs := r.Header.Values("DPoP"); len(proofs) > 0 {
-		thumbprint, err := i.boundBy(proofs, i.URL+tokenPath)
+		thumbprint, err := i.boundBy(proofs, i.URL+r.URL.Path)
 		if err != nil {
 			refuse(http.StatusBadRequest, "invalid_dpop_proof")
 			return
