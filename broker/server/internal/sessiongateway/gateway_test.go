@@ -3,6 +3,10 @@
 package sessiongateway
 
 import (
+	"crypto/ecdh"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -321,6 +325,25 @@ func TestAWrongBeginningIsACryptoError(t *testing.T) {
 			change(r)
 			if answer, body := c.Do(r); answer.StatusCode != http.StatusBadRequest || string(body) != `{"error":"CRYPTO_ERROR"}` {
 				t.Errorf("%s: %s", answer.Status, body)
+			}
+		})
+	}
+}
+
+func TestAnyNumberOfSecondsIsClampedToTheLifetimesOfTheProfile(t *testing.T) {
+	f := start(t, recording(make(chan arrived, 1)))
+	for asked, lifetime := range map[string]int64{
+		"1800": 1800, "1800.0": 1800, "1.8e3": 1800, "1800.9": 1800, "299": 300, "-1": 300, "-1e300": 300, "3601": 3600, "2147483648": 3600, "1e300": 3600,
+	} {
+		t.Run(asked, func(t *testing.T) {
+			client, key := f.client(t, false), must(ecdh.P256().GenerateKey(rand.Reader))
+			r := client.InitRequest(base64.StdEncoding.EncodeToString(key.PublicKey().Bytes()))
+			text := strings.Replace(string(must(io.ReadAll(r.Body))), `"ttlSec":1800`, `"ttlSec":`+asked, 1)
+			r.Body, r.ContentLength = io.NopCloser(strings.NewReader(text)), int64(len(text))
+			answer, body := client.Do(r)
+			var begun struct{ ExpiresInSec int64 }
+			if err := json.Unmarshal(body, &begun); err != nil || answer.StatusCode != http.StatusOK || begun.ExpiresInSec != lifetime {
+				t.Errorf("%s: %s, expected a session of %d s", answer.Status, body, lifetime)
 			}
 		})
 	}

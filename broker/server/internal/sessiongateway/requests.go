@@ -49,6 +49,9 @@ var protocolHeaders = []string{
 // callName names a request in errors of its share.
 const callName = requests.MethodName("session gateway")
 
+// maxAsked is a lifetime in seconds that is longer than any profile allows.
+const maxAsked = 24 * 60 * 60
+
 // maxInit is the size in bytes of the largest body of /session/init.
 const maxInit = 4 << 10
 
@@ -170,14 +173,15 @@ func (c *call) begin() *refusal {
 	var in struct {
 		KeyAgreement    string `json:"keyAgreement"`
 		ClientPublicKey string `json:"clientPublicKey"`
-		TTLSec          int32  `json:"ttlSec"`
+		// TTLSec is any number: it is clamped, and some languages write 1800.0.
+		TTLSec float64 `json:"ttlSec"`
 	}
 	if json.Unmarshal(body, &in) != nil || in.KeyAgreement != algorithm.SessionKeyAgreement { // of versions 1 and 2
 		return cryptoError
 	}
 	h := c.header
 	init := session.Init{
-		KeyAgreement: in.KeyAgreement, ClientPublicKey: in.ClientPublicKey, TTL: time.Duration(max(0, in.TTLSec)) * time.Second,
+		KeyAgreement: in.KeyAgreement, ClientPublicKey: in.ClientPublicKey, TTL: time.Duration(min(max(0, in.TTLSec), maxAsked)) * time.Second,
 		Nonce: h(headerNonce), Timestamp: h(headerTimestamp), ClientID: h(headerClientID),
 	}
 	if key := h(headerIdempotencyKey); key != "" && init.Nonce == "" && init.Timestamp == "" {
