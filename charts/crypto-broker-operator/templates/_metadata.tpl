@@ -7,19 +7,37 @@ and "annotations".
 */}}
 {{- define "crypto-broker-operator.metadata" -}}
 {{- $release := include "crypto-broker-operator.labels" .root }}
-{{- $labels := merge dict (.labels | default dict) .root.Values.commonLabels }}
-{{- range $label := fromYaml $release | keys | sortAlpha }}
-{{- if hasKey $labels $label }}
-{{- fail (printf "a value has the label %q with %q, expected another label: the chart sets this one itself" $label (get $labels $label)) }}
-{{- end }}
-{{- end -}}
+{{- $labels := merge dict (.labels | default dict) (.root.Values.commonLabels | default dict) }}
+{{- include "crypto-broker-operator.checkLabels" (dict "own" (fromYaml $release) "given" $labels) -}}
 labels:
   {{- $release | nindent 2 }}
   {{- with $labels }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
-{{- with merge dict (.annotations | default dict) .root.Values.commonAnnotations }}
+{{- with merge dict (.annotations | default dict) (.root.Values.commonAnnotations | default dict) }}
 annotations:
   {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{/*
+Labels of pods: the chart's own, podLabels and commonLabels.
+Takes a dict of "root" (the top scope), "own" (the chart's) and "podLabels" (the value).
+*/}}
+{{- define "crypto-broker-operator.podLabels" -}}
+{{- $given := merge dict (.podLabels | default dict) (.root.Values.commonLabels | default dict) }}
+{{- include "crypto-broker-operator.checkLabels" (dict "own" .own "given" $given) -}}
+{{ merge dict .own $given | toYaml }}
+{{- end }}
+
+{{/*
+Refuses labels of values that the chart sets itself.
+Takes a dict of "own" (the chart's) and "given" (those of values).
+*/}}
+{{- define "crypto-broker-operator.checkLabels" -}}
+{{- range $label := keys .own | sortAlpha }}
+{{- if hasKey $.given $label }}
+{{- fail (printf "a value has the label %q with %q, expected another label: the chart sets this one itself" $label (get $.given $label)) }}
+{{- end }}
 {{- end }}
 {{- end }}

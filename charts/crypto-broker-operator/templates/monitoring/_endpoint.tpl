@@ -9,7 +9,7 @@ path: /metrics
 {{- with .monitor.interval }}
 interval: {{ . }}
 {{- end }}
-{{- with concat (.relabelings | default list) .monitor.relabelings }}
+{{- with concat (.relabelings | default list) (.monitor.relabelings | default list) }}
 relabelings:
   {{- toYaml . | nindent 2 }}
 {{- end }}

@@ -28,7 +28,7 @@ among them, so that it can always start.
 - key: kubernetes.io/metadata.name
   operator: NotIn
   values:
-    {{- range concat (list "kube-system" "kube-node-lease" .Release.Namespace) .Values.webhook.excludedNamespaces | uniq }}
+    {{- range concat (list "kube-system" "kube-node-lease" .Release.Namespace) (.Values.webhook.excludedNamespaces | default list) | uniq }}
     - {{ . | quote }}
     {{- end }}
 {{- end }}
@@ -54,5 +54,5 @@ Annotations of both webhook configurations, as a dict in YAML.
 {{- if .Values.certManager.enabled }}
 {{- $_ := set $annotations "cert-manager.io/inject-ca-from" (printf "%s/%s" .Release.Namespace (include "crypto-broker-operator.servingCertificateName" .)) }}
 {{- end }}
-{{- merge $annotations .Values.webhook.annotations | toYaml }}
+{{- merge $annotations (.Values.webhook.annotations | default dict) | toYaml }}
 {{- end }}
