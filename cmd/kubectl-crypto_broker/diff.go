@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
@@ -34,7 +35,7 @@ type profileName struct{ kind, name string }
 func parseProfile(argument string) (profileName, error) {
 	kind, name, _ := strings.Cut(argument, "/")
 	known := profileKinds[strings.ToLower(kind)]
-	if known == "" || name == "" {
+	if known == "" || name == "" || len(content.IsPathSegmentName(name)) > 0 {
 		return profileName{}, program.Usagef("found %q, expected a profile such as cprof/NAME or ccprof/NAME", argument)
 	}
 	return profileName{known, name}, nil

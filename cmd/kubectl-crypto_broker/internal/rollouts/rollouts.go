@@ -11,9 +11,11 @@ import (
 	"fmt"
 	"strconv"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/apierror"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/effective"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/downgrade"
 )
@@ -86,8 +88,13 @@ func (a Action) annotation(status *v1alpha1.RolloutStatus) (value, then string, 
 
 // read returns status.rollout of a profile of either kind.
 func read(ctx context.Context, client kubernetes.Interface, source downgrade.Source) (*v1alpha1.RolloutStatus, error) {
-	body, err := client.CoreV1().RESTClient().Get().AbsPath(effective.Path(source)...).DoRaw(ctx)
-	if err != nil {
+	body, err := apierror.Body(client.CoreV1().RESTClient().Get().AbsPath(effective.Path(source)...).Do(ctx))
+	switch {
+	case apierrors.IsNotFound(err) && source.Namespace != "":
+		return nil, fmt.Errorf("there is no %s in namespace %s", source, source.Namespace)
+	case apierrors.IsNotFound(err):
+		return nil, fmt.Errorf("there is no %s", source)
+	case err != nil:
 		return nil, fmt.Errorf("%s could not be read: %w", source, err)
 	}
 	var found struct {
