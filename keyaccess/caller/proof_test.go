@@ -150,7 +150,7 @@ func TestURLsOfProofsAreComparedInNormalForm(t *testing.T) {
 }
 
 func TestAProofForThePathAloneIsAcceptedWhereTheIssuerHasTheSetting(t *testing.T) {
-	w := newWorld(t, func(c *Config) { c.Issuers[0].ProofWithPath = true })
+	w := newFixture(t, func(c *Config) { c.Issuers[0].ProofWithPath = true })
 	for url, text := range map[string]string{
 		path:                                 "",
 		"/kas.%41ccessService/./Rewrap":      "",
