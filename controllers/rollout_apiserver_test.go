@@ -7,6 +7,7 @@ package controllers_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -136,7 +137,7 @@ func TestAnotherOperatorGoesOnWithARollout(t *testing.T) {
 		p.load()
 	}
 	update(t, orders, func(p *v1alpha1.CryptoProfile) {
-		p.Spec.Rollout.Steps[0].Pause.Duration = &metav1.Duration{Duration: 1}
+		p.Spec.Rollout.Steps[0].Pause.Duration = &metav1.Duration{Duration: time.Millisecond}
 	})
 	start(t)
 	expectRollout(t, orders, pods, v1alpha1.RolloutFailed, 20, 2, 8)
