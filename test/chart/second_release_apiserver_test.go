@@ -27,3 +27,11 @@ func TestASecondReleaseIsRefusedAndTheFirstIsNot(t *testing.T) {
 		t.Errorf("found %v, expected the release itself to be upgraded", err)
 	}
 }
+
+// The Secret with the signing keys and the one with the authority have the name of the release.
+func TestAReleaseKeepsTheNameOfItsObjects(t *testing.T) {
+	_, err := server.runHelm(t.Context(), "upgrade", release, chartPath, "--dry-run=server", "--set", "fullnameOverride=another")
+	if want := `the name of the objects is "another", expected "crypto-broker-operator" as before`; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("found %v, expected a refusal with %s", err, want)
+	}
+}

@@ -123,6 +123,8 @@ func TestAWrongValueIsRefusedWithItsPath(t *testing.T) {
 		"an issuer without a name":                       {[]string{"--set", "certManager.enabled=true,certManager.issuerRef.kind=ClusterIssuer"}, "at '/certManager/issuerRef': properties 'name' required, if 'kind' exists"},
 		"a name that a Service can't have":               {[]string{"--set", "fullnameOverride=1st"}, `the name of the objects is "1st", expected lower-case letters, digits and hyphens after a letter`},
 		"a selector of namespaces that is none":          {[]string{"--set", "catalogue.enabled=true,catalogue.namespaces=environment in prod"}, `catalogue.namespaces is "environment in prod", expected a label selector such as environment=production or "team in (a,b)"`},
+		"certificates of what is not installed":          {[]string{"--set", "certManager.enabled=true", "--api-versions", "v1/Pod"}, "certManager.enabled is true, expected false, or a cluster that serves cert-manager.io/v1/Certificate: install cert-manager first"},
+		"alerts for what is not installed":               {[]string{"--set", "alerts.enabled=true", "--api-versions", "v1/Pod"}, "alerts.enabled is true, expected false, or a cluster that serves monitoring.coreos.com/v1/PrometheusRule: install the Prometheus operator first"},
 		"a Kubernetes that is too old":                   {[]string{"--kube-version", "1.29.9"}, "incompatible with Kubernetes v1.29.9"},
 	}
 	for name, test := range tests {
