@@ -5,6 +5,7 @@ package logs
 import (
 	"io"
 	"log/slog"
+	"strings"
 )
 
 // The values of the flags --log-format.
@@ -38,6 +39,10 @@ func New(o Options) (handler slog.Handler, end func()) {
 	return &limited{r, func() (slog.Handler, uint64) { return lines, 0 }}, r.report
 }
 
+// unsolicited begins a line of net/http that goes on with what a server has sent after its reply, up to 4 KiB. It may
+// be a key, or a plaintext of the application behind the session gateway.
+const unsolicited = "Unsolicited response received on idle HTTP channel"
+
 // schema gives the common parts of lines the same form, whichever library writes the line.
 func schema(groups []string, a slog.Attr) slog.Attr {
 	if len(groups) > 0 {
@@ -51,6 +56,10 @@ func schema(groups []string, a slog.Attr) slog.Attr {
 	case slog.LevelKey:
 		if level, ok := a.Value.Any().(slog.Level); ok {
 			a.Value = slog.StringValue(levelName(level))
+		}
+	case slog.MessageKey:
+		if strings.HasPrefix(a.Value.String(), unsolicited) {
+			a.Value = slog.StringValue(unsolicited)
 		}
 	case "err": // the name that logr gives to errors
 		a.Key = "error"
