@@ -73,7 +73,7 @@ func TestDecisionsHaveOneForm(t *testing.T) {
 	}
 }
 
-// span is a path of a package as the map has it.
+// span matches the path of a package in docs/architecture.md.
 var span = regexp.MustCompile("`((?:api|broker|cmd|controllers|webhook)(?:/[a-z0-9_/-]+)?)`")
 
 func TestTheMapHasEachPackageAndNoOther(t *testing.T) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package docs checks that what the documentation shows is true: links lead
-// somewhere, resources and profile files in it are accepted as written.
+// Package docs checks the documentation: links have targets, and the resources and profile files in it are valid.
 package docs
 
 import (

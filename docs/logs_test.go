@@ -18,13 +18,13 @@ import (
 	"unicode"
 )
 
-// logging are the folders with the code of the programs that write logs. The command lines write
-// none: what they print is the result of a command.
+// logging are the folders with the code of the programs that write logs. The command lines do not write logs, because their output
+// is the result of a command.
 var logging = []string{"../api", "../broker", "../cmd", "../controllers", "../keyaccess", "../webhook"}
 
 var notLogging = []string{"../cmd/crypto-broker", "../cmd/kubectl-crypto_broker"}
 
-// ofLines are the parts that each line has, which no attribute may be named like.
+// ofLines are the parts of every line. No attribute may have one of these names.
 var ofLines = []string{"time", "level", "msg", "component", "version"}
 
 // ofLibraries are attributes that the code of this repository does not write.
@@ -66,7 +66,7 @@ func isLogger(e ast.Expr) bool {
 
 func literal(e ast.Expr) string {
 	if l, ok := e.(*ast.BasicLit); ok && l.Kind == token.STRING {
-		text, _ := strconv.Unquote(l.Value) // the parser has accepted it
+		text, _ := strconv.Unquote(l.Value) // cannot fail: the parser has accepted it
 		return text
 	}
 	if b, ok := e.(*ast.BinaryExpr); ok { // of a sum the beginning
