@@ -126,7 +126,7 @@ func TestAlertsRunbooksAndServiceLevelsNameMetricsThatExist(t *testing.T) {
 	}
 }
 
-// The tests themselves run with promtool.
+// promtool runs the unit tests of the alerts.
 func TestEachAlertIsTestedAsItFiresAndAsItDoesNot(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.yaml")
 	if err != nil {

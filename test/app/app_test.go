@@ -62,7 +62,7 @@ func serve(t *testing.T, reply func(method string, request []byte) ([]byte, erro
 	return socket
 }
 
-// right answers as a broker that hashes with SHA-256.
+// right gives the answer of a broker that hashes with SHA-256.
 func right(method string, request []byte) ([]byte, error) {
 	if method == healthMethod {
 		return []byte{8, 1}, nil

@@ -99,7 +99,7 @@ func parseOptions(arguments []string, environment func(string) string) (options,
 	return o, nil
 }
 
-// run makes calls until the context ends or all calls are made. It returns an error if the application could not work.
+// run makes calls until the context ends or all calls are made. It returns an error if the application could not make calls.
 func run(ctx context.Context, o options, record *recorder) error {
 	record.started(map[string]any{"socket": o.socket, "profile": o.profile, "workers": o.workers,
 		"interval": o.interval.String(), "calls": o.calls})

@@ -12,13 +12,13 @@ import (
 type attack struct {
 	name, about string
 	// run attacks until ctx ends, or ends earlier. The tally counts the broker's reactions.
-	// An error says that the attack could not be made.
+	// It returns an error if the attack could not be made.
 	run func(ctx context.Context, t *target) error
-	// polite reports whether the load is no abuse, so that none of its calls may fail.
+	// polite reports whether the load is no abuse. Then none of its calls may fail.
 	polite bool
-	// least is the shortest duration of the attack, if it needs longer than others.
+	// least is the shortest duration of the attack, if it needs more time than other attacks.
 	least time.Duration
-	// tested reports whether the attack is part of the tests.
+	// tested reports whether the tests run the attack.
 	tested bool
 }
 

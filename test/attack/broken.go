@@ -38,8 +38,7 @@ func brokenFrames() []attack {
 	}
 }
 
-// says opens connections to the socket, sends bytes, and then only reads. It opens a new
-// connection for each that the broker closes.
+// says opens connections to the socket, sends bytes, and then only reads. When the broker closes a connection, says opens a new one.
 func says(connections int, hello string) func(context.Context, *target) error {
 	return func(ctx context.Context, t *target) error {
 		return persistently(ctx, t, connections, func(ctx context.Context, _ int) error {
@@ -68,7 +67,7 @@ func randomConnection(ctx context.Context, t *target, source io.Reader) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = conn.Close() }() // the broker has closed it by then, or not
+	defer func() { _ = conn.Close() }() // the broker may have closed it already
 	t.tally.count("connections", 1)
 	junk := make([]byte, 4<<10)
 	if _, err := io.ReadFull(source, junk); err != nil {

@@ -32,7 +32,7 @@ const (
 	// callLimit is how long a call may take, far longer than a small hash takes on a busy
 	// machine.
 	callLimit = 2 * time.Second
-	// freshInterval is how often the other caller opens a new connection.
+	// freshInterval is the time between two new connections of the other caller.
 	freshInterval = 200 * time.Millisecond
 )
 

@@ -31,7 +31,7 @@ func compressedMessages() []attack {
 			}
 		})
 	}
-	large := repeated(emptyField(unknownField), halfSentSize) // smaller, compressed, than zeros that have to be within a field
+	large := repeated(emptyField(unknownField), halfSentSize) // compressed, this is smaller than zeros within a field
 	return []attack{
 		{
 			name: "gzip-unary", about: "100 calls at once whose few kB unpack to 3.9 MB", tested: true,

@@ -79,7 +79,7 @@ func manyConnections() []attack {
 					if err != nil {
 						return err
 					}
-					_ = invoke(ctx, t, conn, methodHash, hashMessage(32)) // it is counted
+					_ = invoke(ctx, t, conn, methodHash, hashMessage(32)) // the tally counts the error
 					return conn.Close()
 				})
 			},
@@ -111,7 +111,7 @@ func connectStatus(ctx context.Context, t *target) (net.Conn, error) {
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "tcp", t.status)
 	if err == nil {
-		context.AfterFunc(ctx, func() { _ = conn.Close() }) // it may be closed by now
+		context.AfterFunc(ctx, func() { _ = conn.Close() }) // the broker may have closed it
 	}
 	return conn, err
 }
@@ -154,7 +154,7 @@ func manyClients(ctx context.Context, t *target) error {
 	message := hashMessage(32)
 	for ctx.Err() == nil {
 		together(ctx, t, connections*each, func(i int) error {
-			_ = invoke(ctx, t, conns[i%connections], methodHash, message) // it is counted
+			_ = invoke(ctx, t, conns[i%connections], methodHash, message) // the tally counts the error
 			return nil
 		})
 	}

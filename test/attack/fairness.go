@@ -25,8 +25,7 @@ type comparison struct {
 	ratios           []float64
 	ordinary, during []time.Duration // p99
 	failures         []string        // of each round that did not pass
-	// elsewhere are the ratios during the same attack on another broker. They are
-	// measured if the target is missed.
+	// elsewhere has the ratios during the same attack on another broker. The program measures them if the target is missed.
 	elsewhere []float64
 }
 
@@ -89,7 +88,7 @@ func inRounds(ctx context.Context, o options, where string, all []*comparison, d
 			program.Progress("%sround %d of %d, %d of %d: %s", where, round+1, o.rounds, i+1, len(order), c.attack.name)
 			err := do(c)
 			if ctx.Err() != nil {
-				return errInterrupted // other errors are a result of the interrupt
+				return errInterrupted // later errors are a result of the interrupt
 			}
 			if err != nil {
 				return fmt.Errorf("%s: %w", c.attack.name, err)

@@ -28,7 +28,7 @@ type options struct {
 	list     bool
 	fairness bool
 	rounds   int
-	time     time.Duration // of each attack, at least
+	time     time.Duration // shortest duration of each attack
 	ordinary time.Duration // of the ordinary load before it; 0 for none
 	limit    int64         // of the control group in bytes
 	verbose  bool

@@ -67,7 +67,7 @@ func repeatedFields() []attack {
 			run: func(ctx context.Context, t *target) error {
 				message := repeated(emptyField(unknownField), halfSentSize)
 				go func() {
-					_ = callers(ctx, t, 1, 8, methodHealth, message) // as the other half, which tells the same
+					_ = callers(ctx, t, 1, 8, methodHealth, message) // only half of the fields, because the other half shows the same
 				}()
 				return callers(ctx, t, 1, 8, methodPolicy, message)
 			},

@@ -82,7 +82,7 @@ func manyStreams() []attack {
 	}
 }
 
-// none means no message at all, in contrast to an empty message.
+// none means no message at all. An empty message is something else.
 var none = []byte("none")
 
 // openStreams opens 250 streams on each connection, sends a message on each, and holds

@@ -37,8 +37,8 @@ const (
 // result is the result of an attack.
 type result struct {
 	attack   attack
-	ordinary measured // beside the ordinary load
-	during   measured // beside the attack
+	ordinary measured // during the ordinary load
+	during   measured // during the attack
 	lived    bool
 	exit     string // how the process ended, if it did
 	kills    int
@@ -204,7 +204,7 @@ func (r *result) look(ctx context.Context, o options, b *broker) (err error) {
 		return err
 	}
 	if r.kills > 0 {
-		select { // the end of the process follows
+		select { // the process is about to end
 		case <-b.exited:
 		case <-time.After(time.Second):
 		}

@@ -6,7 +6,7 @@ import (
 	"context"
 )
 
-// Numbers of connections and of calls that wait beside a stream.
+// Numbers of connections, and of calls that wait on the same connection as a stream.
 const (
 	fullConnections = 7
 	callsBeside     = 254

@@ -57,7 +57,7 @@ func innermost(err error) error {
 func persistently(ctx context.Context, t *target, n int, do func(ctx context.Context, i int) error) error {
 	together(ctx, t, n, func(i int) error {
 		for ctx.Err() == nil {
-			once, cancel := context.WithCancel(ctx) // which closes its connections
+			once, cancel := context.WithCancel(ctx) // the end of ctx closes its connections
 			began := time.Now()
 			t.failed(ctx, do(once, i))
 			cancel()
@@ -176,7 +176,7 @@ func callers(ctx context.Context, t *target, connections, n int, method string, 
 	return persistently(ctx, t, n, func(_ context.Context, i int) error {
 		// This context may end a moment after the context of the connections. A call that
 		// fails in between must not count.
-		failed := false // which is counted, and the next one is tried later
+		failed := false // the error is counted, and the next call comes later
 		for ctx.Err() == nil && !failed {
 			failed = invoke(ctx, t, conns[i%connections], method, message) != nil
 		}

@@ -37,10 +37,9 @@ type manner struct {
 	// window is how much of each reply the server may send, where limited is set.
 	window  uint32
 	limited bool
-	// stingy clients read all frames but open no window for more.
+	// stingy clients read all frames, but open no window for more data.
 	stingy bool
-	// deaf clients do not read the socket at all. So they do not see the server's windows,
-	// and send as if these were open.
+	// deaf clients do not read the socket at all. So they do not see the server's windows, and send as if the windows were open.
 	deaf bool
 }
 
@@ -149,7 +148,7 @@ func (w *wire) read() {
 			if received += frame.Length; received > 1<<20 && !w.manner.stingy {
 				n := received
 				received = 0
-				_ = w.write(func(f *http2.Framer) error { return f.WriteWindowUpdate(0, n) }) // what is read next tells of its end
+				_ = w.write(func(f *http2.Framer) error { return f.WriteWindowUpdate(0, n) }) // the next read reports the end of the connection
 			}
 		case *http2.SettingsFrame:
 			if !frame.IsAck() {
@@ -194,7 +193,7 @@ func (w *wire) answered(frame *http2.MetaHeadersFrame) {
 	w.forget(frame.StreamID)
 }
 
-// end wakes everybody who waits for a window.
+// end wakes all goroutines that wait for a window.
 func (w *wire) end(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command bench-clients measures each client beside the client of gRPC of its language, both against the
-// same broker, in turns. See docs/reports/clients.md. "make bench-clients" runs it.
+// Command bench-clients compares each client with the gRPC client of its language. Both call the same broker, in turns. See
+// docs/reports/clients.md. "make bench-clients" runs it.
 package main
 
 import (
@@ -103,8 +103,8 @@ func run(ctx context.Context, o options) (err error) {
 	return program.Write(o.Report, r.document())
 }
 
-// firstRound is how long a measurement of the first round takes at least, which does not count: the machines of Java and
-// JavaScript compile what they run often.
+// firstRound is the shortest time of a measurement in the first round. That round does not count, because the virtual machines of
+// Java and JavaScript first have to compile the code that runs often.
 const firstRound = time.Second
 
 // callers are the numbers of callers that are measured.

@@ -47,8 +47,8 @@ Figures are the median of the rounds with the quartiles. A ratio is made for eac
 
 `
 
-// The targets: how much of the bare latency a unary call may have, and how many times as many calls Exchange
-// makes with exchangeCallers.
+// The targets: the maximum latency of a unary call relative to the bare client, and how many times more calls Exchange makes with
+// exchangeCallers callers.
 const (
 	unaryTarget     = 1.10
 	exchangeCallers = 16

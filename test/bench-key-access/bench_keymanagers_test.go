@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// What is measured: requests for files that are read as often as each other, after a warm-up with other files.
+// The measured requests: all files are read equally often, after a warm-up with other files.
 const (
 	requests, warmUp, atOnce = 1000, 50, 10
 	differentFiles           = 100
@@ -46,14 +46,14 @@ type run struct {
 	compared       []*comparison
 }
 
-// comparison is requests to several services beside requests to each of them alone.
+// comparison has the measurement of requests to several services, and of requests to each service on its own.
 type comparison struct {
 	atOnce   int
 	together *sample
 	alone    []*sample
 }
 
-// hits is what requests took whose data keys are kept.
+// hits has the times of requests whose data keys are in the cache.
 type hits struct {
 	*sample         // 10 at one time
 	inside  float64 // mean time in the service, one at a time, in milliseconds
@@ -125,7 +125,7 @@ func (r *rig) measure(b *testing.B, read *reader, name string, s settings, apart
 	return found
 }
 
-// observed is what services and providers say of themselves.
+// observed has the metrics of the services and the counts of the providers.
 type observed struct {
 	provider                                        int
 	providerTook                                    time.Duration
@@ -134,7 +134,7 @@ type observed struct {
 	cpu                                             float64 // of all services, in seconds
 }
 
-// prefix is what the metrics begin with.
+// prefix is the beginning of the names of the metrics.
 const prefix = "crypto_broker_gateway_key_access_"
 
 func observe(b *testing.B, services []*service) (o observed) {
@@ -195,7 +195,7 @@ func (r *rig) measureHits(b *testing.B, read *reader) *hits {
 	return found
 }
 
-// cryptography is what operations with keys take in milliseconds, one at a time.
+// cryptography has the times of single operations with keys in milliseconds.
 type cryptography struct{ signature, encryption float64 }
 
 // measureCryptography measures the check of a signature on P-256, and an encryption with an RSA key of 2,048 bits.
@@ -223,7 +223,7 @@ func measureCryptography(b *testing.B) cryptography {
 	}
 }
 
-// each returns the time of an operation in milliseconds, in the middle of many. All of them have to succeed.
+// each returns the median time of an operation in milliseconds. All operations have to succeed.
 func each(b *testing.B, operation func() bool) float64 {
 	b.Helper()
 	took := make([]time.Duration, 5000)

@@ -33,7 +33,7 @@ import (
 
 const procedure = "/kas.AccessService/Rewrap"
 
-// reader is who reads files: a caller with a key for proofs, and a key that results are wrapped to.
+// reader is a caller who reads files. It has a key for proofs, and a key to which results are wrapped.
 type reader struct {
 	from   *issuer.Issuer
 	prover issuer.Prover
@@ -159,8 +159,8 @@ func (r *reader) ask(b *testing.B, to *service, objects ...*kas.KeyAccess) *ques
 // file is the questions for a file. They are sent one after the other.
 type file []*question
 
-// files returns files, each with a data key or a share for each service. apart says that the client asks each service on its own;
-// otherwise it asks the first one, which asks the others.
+// files returns files, each with a data key or a share for each service. apart reports whether the client asks each service on its
+// own. Otherwise it asks the first service, which asks the others.
 func (r *reader) files(b *testing.B, n int, apart bool, services ...*service) (all []file) {
 	b.Helper()
 	for range n {
@@ -182,7 +182,7 @@ func (r *reader) files(b *testing.B, n int, apart bool, services ...*service) (a
 	return all
 }
 
-// sample is what some requests took.
+// sample has the times of some requests.
 type sample struct {
 	took   []time.Duration // sorted
 	wall   time.Duration

@@ -163,12 +163,12 @@ func (r *results) writeRuns(text *strings.Builder) {
 	}
 }
 
-// row is a row of the table of requests for which nothing but the client has counted.
+// row writes a row of the table of requests, with only the counts of the client.
 func row(text *strings.Builder, services int, name string, found *sample) {
 	fmt.Fprintf(text, "| %d | %s | %s | | | | |\n", services, name, found.times())
 }
 
-// times returns the columns of the table of requests that the client knows.
+// times returns the columns of the table of requests that the client measures.
 func (s *sample) times() string {
 	times := "– | – | – | – | – | –"
 	if s.failed == 0 {
@@ -195,7 +195,7 @@ func (r *results) writeParts(text *strings.Builder) {
 	}
 }
 
-// explainHits says what of a hit nothing can save.
+// explainHits says which part of the time of a hit cannot be avoided.
 func (r *results) explainHits(text *strings.Builder) {
 	needed := 2*r.parts.signature + r.parts.encryption
 	fmt.Fprintf(text, `A hit took %.2f ms of a processor in the service, with 10 at a time; without a proof %.2f ms. To check a signature on P-256 took %.3f ms where nothing else was done, and to encrypt with an RSA key of 2,048 bits %.3f ms. A hit needs two such
@@ -205,7 +205,8 @@ messages.
 `, r.hits.cpu, r.bearer.cpu, r.parts.signature, r.parts.encryption, needed)
 }
 
-// explainSeveral says what a request to several services takes longer than one to the slowest of them, whatever the services do.
+// explainSeveral says how much longer a request to several services takes than a request to the slowest of them, whatever the
+// services do.
 func (r *results) explainSeveral(text *strings.Builder) {
 	one, most := r.find("after", 1), r.find("after", mostServices)
 	if one == nil || most == nil {

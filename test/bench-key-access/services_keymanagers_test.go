@@ -108,13 +108,13 @@ type service struct {
 // settings are what differs between measurements.
 type settings struct {
 	services int
-	// kept says that data keys are kept, and known that the service keeps what it knows of a key.
+	// kept reports whether the service caches data keys, and known whether it caches the description of a key.
 	kept, known bool
 	// plain says that callers need no proof.
 	plain bool
 }
 
-// rig is what all measurements have. Each service has a key manager of its own, in a process of its own.
+// rig has the programs and servers that all measurements share. Each service has its own key manager in a separate process.
 type rig struct {
 	program  string
 	managers []string
@@ -122,7 +122,7 @@ type rig struct {
 	server   *httptest.Server // for its certificate
 }
 
-// free returns a port that nobody listens at.
+// free returns a port on which nothing listens.
 func free(t testing.TB) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -151,8 +151,8 @@ func newRig(b *testing.B, services int) *rig {
 	return r
 }
 
-// start starts services that are peers of each other. They end with the function that it returns. Somebody else may get a port that was
-// free before a service has it, so a service that ends is tried again with other ports.
+// start starts services that are peers of each other. They end with the function that it returns. Another program may take a free
+// port before the service does. So a service that ends is started again with other ports.
 func (r *rig) start(b *testing.B, s settings) (started []*service, stop func()) {
 	b.Helper()
 	const attempts = 5
@@ -290,7 +290,7 @@ func (s *service) await(b *testing.B) bool {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), 2*time.Minute)
 	defer cancel()
-	go func() { // whoever has the port may never answer
+	go func() { // another program that has the port may never answer
 		select {
 		case <-s.ended:
 			cancel()

@@ -18,7 +18,7 @@ const soakRate = 100
 // settle is the longest time for connections and goroutines to become as few as before the load.
 const settle = 3 * time.Minute
 
-// grown is what a service uses. It is compared with what it used before.
+// grown has the resources that a service uses. The test compares them with the resources from before the load.
 type grown struct {
 	goroutines, descriptors, heap, resident float64
 }
@@ -40,7 +40,7 @@ func BenchmarkSoak(b *testing.B) {
 	read := newReader(b, r.from, false)
 	services, stop := r.start(b, settings{services: 1, known: true, kept: true})
 	defer stop()
-	// The load before grows what a service keeps: the table of proofs, connections and the heap.
+	// The first load fills the caches of a service: the table of proofs, the connections and the heap.
 	if found := read.steady(b, services[0], min(took/4, time.Minute)); found.failed > 0 {
 		b.Fatalf("%d of %d requests failed before, for example: %s", found.failed, len(found.took), found.reason)
 	}
@@ -97,7 +97,7 @@ func (r *reader) steady(b *testing.B, s *service, took time.Duration) *sample {
 		if i%soakRate == 0 {
 			files = r.files(b, soakRate/10, false, s)
 		}
-		// A ticker would leave out what a busy machine makes late, so the rate would be lower.
+		// A ticker would drop ticks on a busy machine, so the rate would be lower.
 		if early := time.Until(start.Add(time.Duration(i) * time.Second / soakRate)); early > 0 {
 			<-time.After(early)
 		}

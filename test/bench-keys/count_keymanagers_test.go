@@ -27,7 +27,7 @@ import (
 	baoserver "github.com/crypto-broker/crypto-broker-operator/test/openbao"
 )
 
-// Many questions over few keys, and many identical ones at once.
+// The numbers of the test: many requests for few keys, and many identical requests at once.
 const (
 	questions, differentKeys, askers, atOnce = 1000, 120, 10, 100
 )
@@ -37,7 +37,7 @@ type counted struct {
 	what   string
 	wanted int // at most
 	found  int
-	// of are the requests by kind.
+	// of has the number of requests by kind.
 	of     string
 	failed int
 }

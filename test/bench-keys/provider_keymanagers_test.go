@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// slow and fast are how many operations of each kind are timed in a round: those that wait
-	// for a key manager, and those that do not.
+	// slow and fast are the numbers of operations that are timed in a round: slow for operations that wait for a key manager, and
+	// fast for others.
 	slow, fast = 100, 50_000
 )
 
@@ -93,8 +93,7 @@ type kmipKeys struct {
 	local               engine.Cipher
 
 	asked, remembered timed
-	// encrypted is an encryption with a key at hand, and found is one with a key that the
-	// provider remembers.
+	// encrypted has the times of encryptions with a given key, and found with a key from the provider's cache.
 	encrypted, found timed
 }
 
@@ -142,7 +141,7 @@ func (k *kmipKeys) measure(b *testing.B) {
 	})
 }
 
-// unwrapping measures how long a data key takes that Transit wrapped, with the broker's cache.
+// unwrapping measures the time to unwrap a data key that Transit has wrapped, with the broker's cache.
 type unwrapping struct {
 	wrapper keys.Wrapper
 	cache   *cache.Cache
@@ -153,7 +152,7 @@ type unwrapping struct {
 
 func newCache(b *testing.B) *cache.Cache {
 	b.Helper()
-	c := cache.New(func(error) {}) // whether memory is locked is not measured
+	c := cache.New(func(error) {}) // it does not matter here whether the memory is locked
 	b.Cleanup(c.Close)
 	return c
 }

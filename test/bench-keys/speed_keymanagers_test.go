@@ -33,8 +33,8 @@ type column struct {
 	servers                int
 }
 
-// loads are the command lines of one round. RSA keys take long. PyKMIP makes no elliptic curve
-// keys, and the report shows that as failures.
+// loads are the command lines of one round. Making RSA keys takes long. PyKMIP makes no elliptic curve keys, and the report shows
+// that as failures.
 var loads = [][]string{
 	{"--get", "--wrap", "--create", "--concurrency=5", "--repeat=25"},
 	{"--create-rsa", "--concurrency=5", "--repeat=5"},

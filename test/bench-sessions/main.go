@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command bench-sessions measures encrypted sessions of a broker beside a minimal server in Node.js with
-// Redis, by the same client in turns. See docs/reports/sessions.md. "make bench-sessions" runs it.
+// Command bench-sessions compares encrypted sessions of a broker with a minimal server in Node.js with Redis. The same client calls
+// both in turns. See docs/reports/sessions.md. "make bench-sessions" runs it.
 package main
 
 import (
@@ -82,7 +82,7 @@ func prepare(ctx context.Context) (p *programs, err error) {
 	}
 	defer func() {
 		if err != nil {
-			_ = os.RemoveAll(p.folder) // the other error is the one to know
+			_ = os.RemoveAll(p.folder) // the other error is the more important one
 		}
 	}()
 	p.broker, p.client = filepath.Join(p.folder, "broker"), filepath.Join(p.folder, "crypto-broker")
@@ -125,14 +125,14 @@ func (r *results) round(ctx context.Context, p *programs) error {
 	return nil
 }
 
-// one starts a server, measures it, and ends it.
+// one starts one server, measures it, and ends it.
 func (r *results) one(ctx context.Context, p *programs, at place, start func(context.Context, *programs) (*running, error)) error {
 	s, err := start(ctx, p)
 	if err != nil {
 		return err
 	}
 	defer s.stop()
-	// Node.js compiles what it has run often, and the broker grows its memory.
+	// Node.js compiles code that runs often, and the broker allocates more memory.
 	if _, err := bench(ctx, p, s.target, at.measured, at.connections, r.options.Duration/2); err != nil {
 		return err
 	}

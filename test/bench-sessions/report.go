@@ -116,8 +116,8 @@ func (r *results) writeTargets(text *strings.Builder) {
 	r.writeCeiling(text)
 }
 
-// writeCeiling writes how many times as many operations as the server in Node.js the client could have from a server
-// that takes no time. With so many connections the processors have nothing else to do.
+// writeCeiling writes the maximum ratio to the server in Node.js that the client could measure: the ratio of a server that takes no
+// time. With so many connections the processors are always busy.
 func (r *results) writeCeiling(text *strings.Builder) {
 	const most = 100
 	for _, measured := range measurements {
@@ -139,7 +139,7 @@ func (r *results) writeCeiling(text *strings.Builder) {
 	}
 }
 
-// agreement is the part of the processor time for a new session that is the agreement on its key, as whereTheTimeGoes says.
+// agreement is the part of the processor time of a new session that the key agreement takes, see whereTheTimeGoes.
 const agreement = 0.57
 
 // whereTheTimeGoes has the results of profiling the gateway (pprof, 10 connections).

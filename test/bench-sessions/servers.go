@@ -138,7 +138,7 @@ func startNode(ctx context.Context, p *programs) (_ *running, err error) {
 	return r, nil
 }
 
-// profiles have a small window, so that nonces of a measurement have room.
+// profiles have a small clock window, so that there is room for the nonces of a measurement.
 const profiles = `
 - Name: Session
   API:
@@ -181,7 +181,7 @@ func startGateway(ctx context.Context, p *programs) (_ *running, err error) {
 		return nil, err
 	}
 	r.app = &http.Server{Handler: http.HandlerFunc(answer), ReadHeaderTimeout: time.Minute}
-	go func() { _ = r.app.Serve(listener) }() // until it is closed
+	go func() { _ = r.app.Serve(listener) }() // returns when the listener is closed
 	port, err := freePort()
 	if err != nil {
 		return nil, err
@@ -210,7 +210,7 @@ func answer(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(body) // who has gone needs no answer
+	_, _ = w.Write(body) // a client that has gone needs no answer
 }
 
 // stopAfter stops everything if the server did not start.
@@ -247,5 +247,5 @@ func bench(ctx context.Context, p *programs, target []string, measured string, c
 	if err := json.Unmarshal(output, &records); err != nil || len(records) == 0 {
 		return sample{}, errors.Join(fmt.Errorf("session bench printed no records: %s", trouble.String()), err, runErr)
 	}
-	return records[len(records)-1], nil // the one of all phases together
+	return records[len(records)-1], nil // the record of all phases together
 }

@@ -159,7 +159,7 @@ func startBroker(ctx context.Context, o options, programs *programs, as manner) 
 	}
 	p := newProcess(o, dir, exec.Command(programs.broker, arguments...))
 	p.socket = filepath.Join(dir, "s", caller, "crypto-broker-server.sock")
-	p.tell = func(ctx context.Context) (told, error) { return readMetrics(ctx, address) }
+	p.tell = func(ctx context.Context) (reported, error) { return readMetrics(ctx, address) }
 	p.ask = func() error {
 		if err := p.cmd.Process.Signal(syscall.SIGTERM); !errors.Is(err, os.ErrProcessDone) {
 			return err

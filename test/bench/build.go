@@ -32,7 +32,7 @@ func build(ctx context.Context, o options) (_ *programs, err error) {
 	p := &programs{dir: dir, broker: filepath.Join(dir, "broker"), floor: filepath.Join(dir, "floor")}
 	defer func() {
 		if err != nil {
-			_ = p.remove() // the first error matters
+			_ = p.remove() // only the first error is returned
 		}
 	}()
 	for _, b := range []struct{ in, what, to string }{

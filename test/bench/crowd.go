@@ -45,7 +45,7 @@ func (t *tally) count(err error) {
 // crowd is many small calls at the same time.
 type crowd struct {
 	connections, calls int // calls of each connection at the same time
-	waves              int // each begins once the calls of the last have ended
+	waves              int // each begins once the previous calls have ended
 }
 
 func (c crowd) String() string {

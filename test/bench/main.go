@@ -44,7 +44,7 @@ type options struct {
 	before  string        // path of an earlier broker to measure as well, if any
 }
 
-// No server may be left behind, also if nobody reads the output any more.
+// No server may be left behind, even if nobody reads the output any more.
 func main() { program.Main("bench", readOptions, run, syscall.SIGPIPE) }
 
 func readOptions(args []string) (options, error) {

@@ -85,9 +85,8 @@ func (r *results) writeTargets(d *strings.Builder) {
 	d.WriteString("\n")
 }
 
-// writeBound writes the ratio that the bound has to what the broker is compared with, which
-// shows how far a target can be exceeded. What is compared with the bound itself has the
-// bound of gRPC.
+// writeBound writes how much faster the bound is than the server that the broker is compared with. This shows how far a target can
+// be exceeded. If a target compares with the bound itself, the row shows the bound of gRPC.
 func (r *results) writeBound(d *strings.Builder, t *target, load string) {
 	var found []string
 	measured, bound := false, multiplexed

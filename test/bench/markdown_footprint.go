@@ -10,8 +10,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/measurement"
 )
 
-// writeFootprints writes a column for each server, and how the broker's compares with
-// the targets.
+// writeFootprints writes a column for each server, and compares the column of the broker with the targets.
 func (r *results) writeFootprints(d *strings.Builder) {
 	if len(r.footprints) == 0 {
 		return

@@ -161,7 +161,7 @@ func (w *way) measure(ctx context.Context, callers int, d time.Duration, first *
 
 // spent has what a server has used since its start.
 type spent struct {
-	cpu         time.Duration // before it was asked about the rest
+	cpu         time.Duration // read before the request for the other numbers
 	cpuAfter    time.Duration
 	allocations uint64
 	own         float64 // allocations of the request for these numbers
@@ -203,7 +203,7 @@ type made struct {
 	elapsed time.Duration
 }
 
-// enough reports whether a caller has made enough calls since its begin.
+// enough reports whether a caller has made enough calls since it began.
 type enough func(calls int, took time.Duration) bool
 
 // during ends a caller when the time is over, but not before its first call. On a loaded

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// told has the counts that a server reports.
-type told struct {
+// reported has the counts that a server reports.
+type reported struct {
 	allocations uint64 // objects since it began
 	goroutines  uint64
 	// collections is how often Go's collector ran; only the broker reports it.
@@ -23,14 +23,14 @@ type told struct {
 }
 
 // readMetrics asks the broker's status port.
-func readMetrics(ctx context.Context, address string) (told, error) {
+func readMetrics(ctx context.Context, address string) (reported, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
 	if err != nil {
-		return told{}, err
+		return reported{}, err
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return told{}, err
+		return reported{}, err
 	}
 	defer response.Body.Close()
 	found := map[string]float64{
@@ -41,25 +41,24 @@ func readMetrics(ctx context.Context, address string) (told, error) {
 		name, text, _ := strings.Cut(lines.Text(), " ")
 		if _, wanted := found[name]; wanted {
 			if found[name], err = strconv.ParseFloat(text, 64); err != nil {
-				return told{}, err
+				return reported{}, err
 			}
 		}
 	}
 	if err := lines.Err(); err != nil {
-		return told{}, err
+		return reported{}, err
 	}
 	for name, value := range found {
 		if value < 0 {
-			return told{}, fmt.Errorf("the broker's metrics have no %s", name)
+			return reported{}, fmt.Errorf("the broker's metrics have no %s", name)
 		}
 	}
-	t := told{
+	t := reported{
 		allocations: uint64(found["go_memstats_mallocs_total"]), goroutines: uint64(found["go_goroutines"]),
 		collections: uint64(found["go_gc_duration_seconds_count"]),
 	}
 	if t.collections > 0 {
-		// The next collection comes when the heap has grown by GOGC percent of what
-		// the last one left and of stacks and variables.
+		// The next collection begins when the heap has grown by GOGC percent of the sum of the live heap, the stacks and the variables.
 		t.live = int64(found["go_memstats_next_gc_bytes"] / (1 + found["go_gc_gogc_percent"]/100))
 	}
 	return t, nil

@@ -37,7 +37,7 @@ type process struct {
 	dir    string
 	exited chan struct{}
 	err    error // of its end, once exited is closed
-	tell   func(context.Context) (told, error)
+	tell   func(context.Context) (reported, error)
 	// ask asks the process to end.
 	ask func() error
 	// group is the control group that limits its memory; nil for none.
@@ -110,7 +110,7 @@ func (p *process) stop() error {
 // buried waits for the end of a process that the kernel has killed.
 func (p *process) buried() error {
 	<-p.exited
-	_ = p.ask() // closes what is left of it, and has nobody to ask
+	_ = p.ask() // closes the remaining resources; the process has ended already
 	return p.remove()
 }
 
@@ -129,7 +129,7 @@ func (p *process) failure() error {
 	if p.err == nil {
 		return nil
 	}
-	said, _ := os.ReadFile(filepath.Join(p.dir, logFile)) // how it ended matters more
+	said, _ := os.ReadFile(filepath.Join(p.dir, logFile)) // the way in which it ended is the more important error
 	return fmt.Errorf("%s: %w\n%s", p.name, p.err, said)
 }
 
@@ -160,13 +160,13 @@ func startFloor(o options, programs *programs, speaks string, memory int64) (*pr
 		return nil, err
 	}
 	lines := bufio.NewReader(output)
-	read := func() (t told, err error) {
+	read := func() (t reported, err error) {
 		_, err = fmt.Fscanln(lines, &t.allocations, &t.goroutines)
 		return t, err
 	}
-	p.tell = func(context.Context) (told, error) {
+	p.tell = func(context.Context) (reported, error) {
 		if _, err := io.WriteString(input, "\n"); err != nil {
-			return told{}, err
+			return reported{}, err
 		}
 		return read()
 	}
@@ -185,7 +185,7 @@ func (p *process) answers(ctx context.Context) error {
 		var dialer net.Dialer
 		conn, err := dialer.DialContext(ctx, "unix", p.socket)
 		if err == nil {
-			_ = conn.Close() // it only had to succeed
+			_ = conn.Close() // the reply does not matter
 			return p.serves(ctx)
 		}
 		select {

@@ -36,7 +36,7 @@ func (r *results) cell(load, way string, callers int) *cell {
 	return nil
 }
 
-// failed returns an error if calls failed. A missed target is no error but a result.
+// failed returns an error if calls failed. A missed target is a result and not an error.
 func (r *results) failed() error {
 	total := 0
 	for _, f := range r.footprints {

@@ -26,15 +26,14 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/controlgroup"
 )
 
-// said is a line of a broker's log.
+// said is one line of a broker's log.
 type said struct {
 	Msg, Sampler, Status     string
 	To, Sockets              []string
 	Keys, Unusable, Revision int
 }
 
-// sayings starts a broker with arguments and returns the lines of its log by what they
-// say. The broker ends once it listens.
+// sayings starts a broker with arguments and returns the lines of its log by their messages. It ends the broker once it listens.
 func sayings(t *testing.T, arguments func(dir, status string) ([]string, error)) (map[string]said, []string) {
 	t.Helper()
 	programs, err := build(t.Context(), options{root: filepath.Join("..", "..")})
@@ -200,7 +199,7 @@ func TestAServerStartsInAControlGroupOfItsOwnWhereThereAreAny(t *testing.T) {
 	if err := p.run(); err != nil {
 		t.Fatal(err)
 	}
-	// What cat answers, it answers from within the group.
+	// cat runs within the group, so its output shows the group.
 	if _, err := input.Write([]byte("\n")); err != nil {
 		t.Fatal(err)
 	}

@@ -35,11 +35,11 @@ func TestTheBrokersMetricsTell(t *testing.T) {
 	for sentence, test := range map[string]struct {
 		collections int
 		percent     int
-		want        told
+		want        reported
 	}{
-		"no live heap before the first collection":            {0, 400, told{allocations: 1000, goroutines: 55}},
-		"half of the heap of the next collection by default":  {7, 100, told{allocations: 1000, goroutines: 55, collections: 7, live: 16 << 20}},
-		"a fifth of it where the collector may wait for that": {7, 400, told{allocations: 1000, goroutines: 55, collections: 7, live: 32 << 20 / 5}},
+		"no live heap before the first collection":            {0, 400, reported{allocations: 1000, goroutines: 55}},
+		"half of the heap of the next collection by default":  {7, 100, reported{allocations: 1000, goroutines: 55, collections: 7, live: 16 << 20}},
+		"a fifth of it where the collector may wait for that": {7, 400, reported{allocations: 1000, goroutines: 55, collections: 7, live: 32 << 20 / 5}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

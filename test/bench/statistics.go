@@ -4,7 +4,7 @@ package main
 
 import "github.com/crypto-broker/crypto-broker-operator/test/measurement"
 
-// each takes one value from each sample.
+// each returns one value of each sample.
 func each[T any](samples []sample, of func(sample) T) []T {
 	var values []T
 	for _, s := range samples {

@@ -18,8 +18,8 @@ type target struct {
 	against  string
 	value    func(sample) float64
 	wanted   float64
-	atMost   bool // else at least
-	inverted bool // the ratio is of against to way
+	atMost   bool // maximum, else minimum
+	inverted bool // the ratio is against divided by way
 }
 
 var small = []string{"hash-32", "hash-4k", "encrypt"}

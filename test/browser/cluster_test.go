@@ -40,7 +40,7 @@ var (
 	browser            chromium.Program
 )
 
-// viewer may see everything that the page shows, and change nothing.
+// viewer is a user who may see everything that the page shows, and change nothing.
 const viewer = "jane"
 
 func TestMain(m *testing.M) {
@@ -144,7 +144,7 @@ func makeFleet(ctx context.Context) error {
 	return nil
 }
 
-// podOf returns a pod of a StatefulSet, with a broker that has started, or one that asks for a broker and has none.
+// podOf returns a pod of a StatefulSet: either with a broker that has started, or one that asks for a broker and has none.
 func podOf(namespace, name, owner string, with bool) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -175,7 +175,7 @@ func profileOf(namespace, name, digest string, strength int32, change ...func(*v
 	return p
 }
 
-// served gives a profile the status of one that some of its pods serve.
+// served gives a profile a status that says that some of its pods serve it.
 func served(updated, pods int32) func(*v1alpha1.CryptoProfile) {
 	return func(p *v1alpha1.CryptoProfile) {
 		p.Status.Pods, p.Status.UpdatedPods = pods, updated

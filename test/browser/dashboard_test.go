@@ -18,8 +18,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 )
 
-// lowContrast returns texts whose contrast to what is behind them is below 4.5 (WCAG 2.2, success criterion 1.4.3 AA). Buttons that
-// are off are exempt there, and are checked all the same.
+// lowContrast returns texts whose contrast to their background is below 4.5 (WCAG 2.2, success criterion 1.4.3 AA). WCAG exempts
+// disabled buttons; this test checks them, too.
 const lowContrast = `(() => {
   const parse = (c) => c.match(/[\d.]+/g).map(Number);
   const light = ([r, g, b]) => [r, g, b].map((v) => v / 255).map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
@@ -66,7 +66,7 @@ func TestThePageIsReadableInLightAndDarkAndOnANarrowScreen(t *testing.T) {
 	}
 }
 
-// docs/dashboard.md has the picture of this test.
+// The picture in docs/dashboard.md comes from this test.
 func TestThePageOfOneNamespaceShowsNothingOfOthers(t *testing.T) {
 	p := open(t, dashboard(t, "-n", "shop"), "light", 1280)
 	text := evaluate[string](p, `document.querySelector('main').textContent`)
@@ -106,7 +106,7 @@ func TestThePageShowsTextOfTheClusterAsText(t *testing.T) {
 	}
 }
 
-// focused says what has the focus, and whether that can be seen.
+// focused describes the element with the focus, and says whether the focus is visible.
 const focused = `(() => {
   const e = document.activeElement;
   const style = getComputedStyle(e);
@@ -131,7 +131,7 @@ func TestAllOfThePageIsReachedByTab(t *testing.T) {
 	}
 }
 
-// annotation returns what was asked of the rollout of bank/tokens.
+// annotation returns the annotation with the action that was asked for the rollout of bank/tokens.
 func annotation(t *testing.T) string {
 	t.Helper()
 	p := &v1alpha1.CryptoProfile{}
@@ -194,7 +194,7 @@ func TestThePageFollowsAChange(t *testing.T) {
 				return false, err
 			}
 			served(updated, 2)(profile)
-			return kubernetes.Status().Update(ctx, profile) == nil, nil // again after a conflict
+			return kubernetes.Status().Update(ctx, profile) == nil, nil // repeat after a conflict
 		})
 		if err != nil {
 			t.Fatal(err)

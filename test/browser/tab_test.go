@@ -21,7 +21,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// tab is a page in a browser of its own.
+// tab is a page in its own browser.
 type tab struct {
 	ctx context.Context
 	t   *testing.T
@@ -40,7 +40,7 @@ func open(t *testing.T, address, scheme string, width int64) *tab {
 }
 
 // openPage opens a page of a width, in a colour scheme, and ends the browser with the test. It fails the test if the page has
-// written to the console, or has asked for what does not begin with origin.
+// written to the console, or has requested a URL that does not begin with origin.
 func openPage(t *testing.T, address, origin, scheme string, width int64) *tab {
 	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:],

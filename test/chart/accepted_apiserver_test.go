@@ -33,10 +33,9 @@ func TestTheAPIServerKnowsEveryFieldOfEveryObject(t *testing.T) {
 		}
 	}
 	t.Run("of config/default", accept(kustomize(t, "default")))
-	// The APIs of monitors and of cert-manager are not Kubernetes' own, and not here.
+	// The resources of monitors and of cert-manager are not part of Kubernetes, so this API server does not have them.
 	const foreign = "metrics.podMonitor.enabled=false,metrics.serviceMonitor.enabled=false,certManager.enabled=false,alerts.enabled=false,dashboard.namespace="
-	// The test is another owner of fields than the release that is installed, and can't take
-	// its fields away.
+	// The test is another field manager than the installed release, and can't take its fields.
 	const changing = "podDisruptionBudget.minAvailable=,strategy.type=RollingUpdate,webhook.service.ipFamilies={IPv4},keyGateway.service.ipFamilies={IPv4}"
 	t.Run("of the chart with everything switched on", accept(renderChart(t, append(everySwitchOn(), "--set", foreign+","+changing)...)))
 }

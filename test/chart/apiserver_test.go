@@ -40,7 +40,7 @@ func init() {
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
 }
 
-// patience bounds every wait for something that the API server does by itself.
+// patience is the longest wait for actions that the API server takes by itself.
 const patience = 30 * time.Second
 
 // server is the API server that most tests share, with the chart installed.
@@ -92,7 +92,7 @@ func startServer(ctx context.Context) (*apiServer, error) {
 	}
 	s := &apiServer{environment: &envtest.Environment{
 		BinaryAssetsDirectory:    assets,
-		ControlPlaneStartTimeout: 2 * time.Minute, // on a machine with other work to do
+		ControlPlaneStartTimeout: 2 * time.Minute, // on a busy machine
 		ControlPlaneStopTimeout:  time.Minute,
 	}, helm: helm}
 	if s.config, err = s.environment.Start(); err != nil {
@@ -140,8 +140,7 @@ func (s *apiServer) install(ctx context.Context, arguments ...string) error {
 	return err
 }
 
-// as is a client for a user in groups; without a user, one for whom
-// authorization lets everything pass.
+// as returns a client for a user in groups. Without a user, it returns a client that may do everything.
 func (s *apiServer) as(user string, groups ...string) (client.Client, error) {
 	config := rest.CopyConfig(s.config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
@@ -167,8 +166,7 @@ func operator(t *testing.T) client.Client {
 }
 
 // namespaceAdmin is the client of a user who has the rights of the ClusterRole
-// admin in a namespace. The roles are those that admin aggregates: filling it is
-// the work of a controller, which does not run here.
+// admin in a namespace. The user gets the roles that admin aggregates, because the controller that fills admin does not run here.
 func namespaceAdmin(t *testing.T, namespace string) client.Client {
 	t.Helper()
 	user := "admin-of-" + namespace
@@ -186,8 +184,7 @@ func namespaceAdmin(t *testing.T, namespace string) client.Client {
 	return c
 }
 
-// namespaceFor makes a namespace for a test. It stays: nothing here would empty
-// it.
+// namespaceFor makes a namespace for a test. The test does not delete it, because no controller runs that would empty it.
 func namespaceFor(t *testing.T, labels map[string]string) string {
 	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-", Labels: labels}}
@@ -222,9 +219,8 @@ func poll(ctx context.Context, call func(context.Context) error) error {
 	return nil
 }
 
-// awaitPolicies returns when the API server has taken up all policies,
-// which it does in the background. Each is asked by a request that only it
-// refuses, as a dry run.
+// awaitPolicies waits until the API server applies all policies, which it loads in the background. For each policy it sends a dry
+// run of a request that only this policy refuses.
 func (s *apiServer) awaitPolicies(ctx context.Context) error {
 	admin, err := s.as("")
 	if err != nil {

@@ -32,11 +32,10 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/template"
 )
 
-// goldenPods is the folder with pods and with what the webhook makes of them.
+// goldenPods is the folder with pods, and with the results of the webhook for them.
 const goldenPods = "../../webhook/injection/testdata/pods"
 
-// policyTemplate is the one that the golden pods are made with, and what the
-// file chooses.
+// policyTemplate returns the template of the golden pods, with the changes that the file asks for.
 func policyTemplate() template.Template {
 	return template.Template{
 		Image:         "localhost/crypto-broker/broker:0.1.0",
@@ -158,8 +157,8 @@ func readGoldenPod(t *testing.T, file string) *corev1.Pod {
 	return pod
 }
 
-// withoutSnapshot is the pod as the policy makes it: it can't read the ConfigMap
-// to take a snapshot of it. docs/pods.md lists this difference, and no other.
+// withoutSnapshot returns the pod as the policy makes it: without a snapshot, because a policy can't read the ConfigMap.
+// docs/pods.md lists this difference, and no other.
 func withoutSnapshot(pod *corev1.Pod) *corev1.Pod {
 	pod = pod.DeepCopy()
 	delete(pod.Annotations, contract.ProfilesSnapshotAnnotation)
@@ -172,7 +171,7 @@ func withoutSnapshot(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// injectedParts is all that injecting adds to a pod.
+// injectedParts returns everything that the injection adds to a pod.
 type injectedParts struct {
 	Place       int
 	Broker      *corev1.Container
@@ -194,7 +193,7 @@ func injectionOf(pod *corev1.Pod) injectedParts {
 	found.Place = slices.IndexFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == contract.BrokerContainer })
 	if found.Place >= 0 {
 		found.Broker = pod.Spec.InitContainers[found.Place].DeepCopy()
-		// A default, and what the API server mounts into every container.
+		// The API server adds a default value, and a mount to every container.
 		found.Broker.ResizePolicy = nil
 		found.Broker.VolumeMounts = slices.DeleteFunc(found.Broker.VolumeMounts, func(mount corev1.VolumeMount) bool {
 			return !strings.HasPrefix(mount.Name, contract.BrokerContainer)
@@ -237,7 +236,7 @@ func policyMakesGoldenPods(t *testing.T, admin client.Client) {
 	}
 }
 
-// expectGoldenPod compares what the policy makes of a pod with what the webhook does.
+// expectGoldenPod compares the pod from the policy with the pod from the webhook.
 func expectGoldenPod(t *testing.T, admin client.Client, sentence string) {
 	t.Helper()
 	pod, want := withoutSnapshot(readGoldenPod(t, sentence+".yaml")), withoutSnapshot(readGoldenPod(t, sentence+".golden.yaml"))
@@ -250,7 +249,7 @@ func expectGoldenPod(t *testing.T, admin client.Client, sentence string) {
 	}
 	create(t, admin, namespace)
 	if sentence == "a-mirror-pod" {
-		// Only a kubelet may create one; its node has to exist.
+		// Only a kubelet may create a mirror pod, and its node has to exist.
 		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "node-1", UID: "1", Controller: ptr.To(true)}}
 	}
 
@@ -268,7 +267,7 @@ func expectGoldenPod(t *testing.T, admin client.Client, sentence string) {
 		t.Errorf("the policy makes another pod than the webhook (-webhook +policy):\n%s", diff)
 	}
 	if sentence == "a-mirror-pod" {
-		return // which nobody passes on
+		return // warnings, which this client ignores
 	}
 	if diff := cmp.Diff(once.Spec, submit(once).Spec); diff != "" {
 		t.Errorf("a second pass changes the pod (-once +twice):\n%s", diff)

@@ -20,10 +20,9 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
-// mutateLater applies a patch to each pod of the namespace that has a broker already
-// and meets the condition. Which of two policies comes first is left to chance by
-// the API server, and only one that was applied is applied again: so the condition
-// is not one of whether the policy is applied.
+// mutateLater applies a patch to each pod of the namespace that has a broker already and meets the condition. The API server does
+// not define which of two policies comes first, and it applies only a policy again that it has applied before. So the policy itself
+// always applies, and the condition is part of the mutation.
 func mutateLater(t *testing.T, admin client.Client, namespace, condition, patch string) {
 	t.Helper()
 	name := "other-of-" + namespace

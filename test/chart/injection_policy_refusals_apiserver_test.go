@@ -25,7 +25,7 @@ import (
 const refusedAnnotations = "../../webhook/injection/testdata/refused-annotations.yaml"
 
 // expectRefusal creates a pod as a dry run, and expects the policy that refuses to
-// say something. Not so the API server itself: what it says names no annotation.
+// say something. The API server's own validation does not count, because its message does not name the annotation.
 func expectRefusal(t *testing.T, admin client.Client, pod *corev1.Pod, want string) {
 	t.Helper()
 	const policy = "ValidatingAdmissionPolicy '" + release + "-injected-"
@@ -35,7 +35,7 @@ func expectRefusal(t *testing.T, admin client.Client, pod *corev1.Pod, want stri
 	}
 }
 
-// podThatAsks is a pod with annotations of ours, by name and value.
+// podThatAsks returns a pod that asks for a broker, with the given annotations of the operator.
 func podThatAsks(namespace string, annotations ...string) *corev1.Pod {
 	pod := plainPod(namespace, "pod")
 	pod.Annotations = map[string]string{contract.InjectAnnotation: "true"}
@@ -144,7 +144,7 @@ func policyRefusesWithASentence(t *testing.T, admin client.Client) {
 	}
 }
 
-// patched is the pod with a strategic merge patch.
+// patched returns the pod with a strategic merge patch applied.
 func patched(t *testing.T, pod *corev1.Pod, patch map[string]any) *corev1.Pod {
 	t.Helper()
 	document, err := strategicpatch.StrategicMergePatch(mustJSON(t, pod), mustJSON(t, patch), corev1.Pod{})
@@ -158,7 +158,7 @@ func patched(t *testing.T, pod *corev1.Pod, patch map[string]any) *corev1.Pod {
 	return after
 }
 
-// numberedProfiles is a list of names that are as long as one may be.
+// numberedProfiles returns a list of profile names with the maximum length.
 func numberedProfiles(n int) string {
 	var names []string
 	for i := range n {

@@ -22,15 +22,13 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/template"
 )
 
-// exportingSpans is the golden pod that is made with a template of its own. The names of
-// others begin with it.
+// exportingSpans is the name of the golden pod whose template has traces. Further such pods have names that begin with it.
 const exportingSpans = "a-pod-whose-broker-exports-spans"
 
-// sendingRecords is the golden pod with a collector of audit records.
+// sendingRecords is the name of the golden pod with a collector of audit records.
 const sendingRecords = "a-pod-whose-broker-sends-audit-records-by-tls"
 
-// besideKeyGateway is the beginning of the names of golden pods that are made with a key
-// gateway, which is not for injection by policy.
+// besideKeyGateway is the beginning of the names of golden pods with a key gateway, which injection by policy does not support.
 const besideKeyGateway = "a-pod-beside-a-key-gateway-"
 
 // setTemplate changes the InjectionTemplate as an operator with other settings would.

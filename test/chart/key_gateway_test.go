@@ -142,7 +142,7 @@ func TestTheKeyGatewayIsAsHardenedAsTheOperator(t *testing.T) {
 		}
 	}
 
-	// No Service, budget or policy of the one is for the pods of the other.
+	// No Service, PodDisruptionBudget or policy of one component selects the pods of the other.
 	service := find[corev1.Service](t, objects, "Service", keyGateway).Spec
 	if port := service.Ports[0]; port.Port != 443 || port.TargetPort.StrVal != "brokers" || container.Ports[0].ContainerPort != 8443 {
 		t.Errorf("found the port %+v", port)

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// What only Helm needs, and only the chart therefore has.
+// Objects that only Helm needs, so only the chart has them.
 var (
 	helmLabels = map[string]func(string) bool{
 		"helm.sh/chart":                func(string) bool { return true },
@@ -22,8 +22,7 @@ var (
 	}
 )
 
-// onlyKustomize are objects that Helm leaves to its user: with Helm the
-// namespace is made by --create-namespace.
+// onlyKustomize are objects that the chart does not have: with Helm, --create-namespace creates the namespace.
 var onlyKustomize = []string{"Namespace " + releaseNamespace}
 
 func TestKustomizeGivesWhatTheChartGives(t *testing.T) {
@@ -60,7 +59,7 @@ func add(t *testing.T, objects map[string]string, object *unstructured.Unstructu
 	objects[identity(object)] = string(document)
 }
 
-// without leaves out the entries that a filter names and accepts.
+// without returns the entries without those that the filter matches.
 func without(entries map[string]string, filters map[string]func(string) bool) map[string]string {
 	kept := maps.Clone(entries)
 	maps.DeleteFunc(kept, func(key, value string) bool {

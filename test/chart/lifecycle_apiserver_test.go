@@ -22,8 +22,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 )
 
-// The life of a release, each on an API server of its own: Helm 4 applies on
-// the server, Helm 3 merges on its own side.
+// The life cycle of a release, with two versions of Helm, each on its own API server: Helm 4 uses server-side apply, and Helm 3
+// merges on the client.
 func TestTheLifeOfARelease(t *testing.T) {
 	for name, flag := range map[string]string{
 		"applied by the server":          "--server-side=true",
@@ -63,7 +63,7 @@ func TestTheLifeOfARelease(t *testing.T) {
 
 			helm("uninstall", release)
 			checkOnlyDefinitionsAreLeft(t, admin)
-			// Nobody validates now, and the profile is kept like all others.
+			// There is no validation now, and the profile stays like all others.
 			profile := &v1alpha1.ClusterCryptoProfile{
 				ObjectMeta: metav1.ObjectMeta{Name: "default"},
 				Spec: v1alpha1.ClusterProfileSpec{ProfileSpec: v1alpha1.ProfileSpec{
@@ -115,7 +115,7 @@ func setBundle(t *testing.T, admin client.Client, bundle []byte) {
 	}
 }
 
-// checkWebhooks checks that every entry has the bundle and the timeout.
+// checkWebhooks checks that every webhook has the CA bundle and the timeout.
 func checkWebhooks(t *testing.T, admin client.Client, bundle []byte, timeout int32) {
 	t.Helper()
 	mutating := &admissionv1.MutatingWebhookConfiguration{}
@@ -142,7 +142,7 @@ func checkWebhooks(t *testing.T, admin client.Client, bundle []byte, timeout int
 	}
 }
 
-// checkOnlyDefinitionsAreLeft checks what an uninstallation leaves.
+// checkOnlyDefinitionsAreLeft checks that an uninstallation leaves only the resource definitions.
 func checkOnlyDefinitionsAreLeft(t *testing.T, admin client.Client) {
 	t.Helper()
 	definitions := &apiextensionsv1.CustomResourceDefinitionList{}

@@ -34,7 +34,7 @@ func TestEveryObjectHasTheCommonLabelsAndAnnotations(t *testing.T) {
 	}})
 	for _, object := range objects {
 		if object.GetName() == release+"-more" {
-			continue // is the user's own
+			continue // belongs to the user
 		}
 		if !has(object.GetLabels(), labels) || !has(object.GetAnnotations(), annotations) {
 			t.Errorf("%s has the labels %v and the annotations %v, expected %v and %v among them", identity(object), object.GetLabels(), object.GetAnnotations(), labels, annotations)

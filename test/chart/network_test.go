@@ -15,8 +15,7 @@ func policyOf(t *testing.T, arguments ...string) *networkingv1.NetworkPolicy {
 	return find[networkingv1.NetworkPolicy](t, renderChart(t, arguments...), "NetworkPolicy", release)
 }
 
-// Every rule names a port. Where no peer is named, the API server and the kubelet get
-// in from whatever address they have.
+// Every rule names a port. Rules without peers let in the API server and the kubelet, whatever addresses they have.
 func TestTheOperatorCanBeReachedAtThreePortsAndNoOther(t *testing.T) {
 	spec := policyOf(t).Spec
 	var ports []int32

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// notes are what an installation says at its end. No cluster is asked.
+// notes returns the text that an installation prints at its end. It needs no cluster.
 func notes(t *testing.T, arguments ...string) string {
 	t.Helper()
 	helm, err := tool(t.Context(), "helm")

@@ -22,8 +22,7 @@ func profilesConfigMap(namespace string) *corev1.ConfigMap {
 	}
 }
 
-// plainPod is a pod that has nothing to do with us and none of the optional
-// fields.
+// plainPod returns a pod without a broker and without optional fields.
 func plainPod(namespace, name string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -31,8 +30,8 @@ func plainPod(namespace, name string) *corev1.Pod {
 	}
 }
 
-// brokerPod is a pod as the webhook leaves it, as far as the policies look.
-// It does not ask for injection: here, nobody would answer.
+// brokerPod returns a pod with everything that the webhook adds and that the policies check. It does not ask for injection, because
+// no webhook answers here.
 func brokerPod(namespace, name string) *corev1.Pod {
 	pod := plainPod(namespace, name)
 	pod.Annotations = map[string]string{
@@ -59,7 +58,7 @@ func brokerPod(namespace, name string) *corev1.Pod {
 	return pod
 }
 
-// ephemeral is the container of a kubectl debug.
+// ephemeral returns the ephemeral container that kubectl debug adds.
 func ephemeral(name string, change func(*corev1.EphemeralContainer)) corev1.EphemeralContainer {
 	container := corev1.EphemeralContainer{EphemeralContainerCommon: corev1.EphemeralContainerCommon{
 		Name: name, Image: "example.com/debug:1",

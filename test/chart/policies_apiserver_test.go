@@ -133,8 +133,8 @@ func TestAnyoneEmptiesANamespaceThatIsBeingDeleted(t *testing.T) {
 	if err := clusterAdmin(t).Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
 		t.Fatal(err)
 	}
-	// As the namespace controller does, and like it again where the API server
-	// has not seen the deletion yet.
+	// The test does what the namespace controller does. Like the controller, it tries again if the API server has not seen the
+	// deletion yet.
 	controller := as(t, "system:serviceaccount:kube-system:namespace-controller", "system:serviceaccounts", "system:authenticated")
 	eventually(t, "the deletion of the ConfigMap", func(ctx context.Context) error {
 		return controller.DeleteAllOf(ctx, &corev1.ConfigMap{}, client.InNamespace(namespace))

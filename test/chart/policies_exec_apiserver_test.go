@@ -18,8 +18,7 @@ import (
 
 // connect asks to run a program in a container, or to attach to it, as a user;
 // without one, with every right. The container "" is left for the API server to
-// choose. There is no kubelet here, so what is let through ends in another error
-// than Forbidden.
+// choose. There is no kubelet here, so an allowed request ends with another error than Forbidden.
 func (s *apiServer) connect(ctx context.Context, user, how, namespace, pod, container string) error {
 	config := rest.CopyConfig(s.config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user}

@@ -34,7 +34,7 @@ func TestTheOperatorMayChangeOneAnnotationOfAPodAndRemoveItsSnapshot(t *testing.
 		"the snapshot is removed": {
 			patch: `{"metadata":{"annotations":{` + digest + `,"cryptobroker.io/profiles-snapshot":null,"cryptobroker.io/profiles-snapshot-signature":null}}}`,
 		},
-		// Of a pod with a broker, two policies refuse this; either may speak.
+		// Two policies refuse this for a pod with a broker, and either message may come.
 		"the snapshot is another": {
 			patch:   `{"metadata":{"annotations":{` + digest + `,"cryptobroker.io/profiles-snapshot":"- Name: Weak\n"}}}`,
 			refusal: "annotation",
@@ -53,7 +53,7 @@ func TestTheOperatorMayChangeOneAnnotationOfAPodAndRemoveItsSnapshot(t *testing.
 			patch:   `{"metadata":{"annotations":{` + digest + `,"kept":null}}}`,
 			refusal: "found a change of another annotation",
 		},
-		// Of a pod with a broker, two policies refuse this; either may speak.
+		// Two policies refuse this for a pod with a broker, and either message may come.
 		"all annotations are removed": {
 			patch:   `{"metadata":{"annotations":null}}`,
 			refusal: "annotation",
@@ -148,7 +148,7 @@ func TestTheOperatorMayChangeOneAnnotationOfAPodAndRemoveItsSnapshot(t *testing.
 	})
 }
 
-// podWithStatus has what a kubelet writes.
+// podWithStatus returns a pod with the status that a kubelet writes.
 func podWithStatus(namespace, name string) *corev1.Pod {
 	pod := brokerPod(namespace, name)
 	pod.Status = corev1.PodStatus{
@@ -169,8 +169,7 @@ func podWithFinalizer(namespace, name string) *corev1.Pod {
 	return pod
 }
 
-// debuggingAdmin is a namespaceAdmin who may add ephemeral containers, too, which
-// the ClusterRole admin does not include.
+// debuggingAdmin is a namespaceAdmin who may also add ephemeral containers. The ClusterRole admin does not have that right.
 func debuggingAdmin(t *testing.T, namespace string) client.Client {
 	t.Helper()
 	const name = "debug-pods"
@@ -227,7 +226,7 @@ func TestAPodKeepsTheBrokerItWasAdmittedWith(t *testing.T) {
 	tests := map[string]struct {
 		newPod  func(namespace, name string) *corev1.Pod
 		call    func(*testing.T, client.Client, *corev1.Pod) error
-		status  bool // that call writes the status
+		status  bool // this call also writes the status
 		refusal string
 	}{
 		"the broker's image": {
@@ -352,7 +351,7 @@ func TestAPodKeepsTheBrokerItWasAdmittedWith(t *testing.T) {
 	type user struct {
 		client    client.Client
 		namespace string
-		// status is set for one who may write the status of pods.
+		// status reports whether the user may write the status of pods.
 		status bool
 	}
 	shop := namespaceFor(t, nil)

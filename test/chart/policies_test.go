@@ -16,12 +16,12 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 )
 
-// oldest is the oldest Kubernetes that the chart is for.
+// oldest is the oldest version of Kubernetes that the chart supports.
 var oldest = version.MajorMinor(1, 30)
 
 var policyNames = []string{release + "-broker-exec", release + "-broker-pods", release + "-has-broker-annotated", release + "-has-broker-labelled", release + "-injected-annotated", release + "-injected-labelled", release + "-named-containers", release + "-operator-objects", release + "-pod-bindings", release + "-pod-status", release + "-profiles-configmap"}
 
-// hintNames are those that warn and refuse nothing.
+// hintNames are the policies that only warn.
 var hintNames = []string{release + "-hints-pods", release + "-hints-workloads", release + "-hints-jobs", release + "-hints-cronjobs"}
 
 func TestExpressionsCompileOnTheOldestKubernetes(t *testing.T) {
@@ -130,7 +130,7 @@ func TestEveryPolicyIsBoundAndDenies(t *testing.T) {
 		policy := find[admissionv1.ValidatingAdmissionPolicy](t, objects, "ValidatingAdmissionPolicy", name)
 		binding := find[admissionv1.ValidatingAdmissionPolicyBinding](t, objects, "ValidatingAdmissionPolicyBinding", name)
 		want := admissionv1.Fail
-		if policy.Spec.ParamKind != nil { // unknown for a while, when it would fail for every pod
+		if policy.Spec.ParamKind != nil { // it may be unknown for a while, and the policy would then fail for every pod
 			want = admissionv1.Ignore
 		}
 		if *policy.Spec.FailurePolicy != want {
@@ -181,7 +181,7 @@ func TestPoliciesTrustTheAccountThatTheOperatorRunsAs(t *testing.T) {
 			objects := renderChart(t, test.arguments...)
 			for _, policy := range policyNames {
 				if slices.Contains([]string{"-broker-exec", "-has-broker-annotated", "-has-broker-labelled", "-injected-annotated", "-injected-labelled", "-named-containers", "-pod-bindings"}, strings.TrimPrefix(policy, release)) {
-					continue // it trusts nobody
+					continue // it trusts no key
 				}
 				found := string(mustJSON(t, find[admissionv1.ValidatingAdmissionPolicy](t, objects, "ValidatingAdmissionPolicy", policy)))
 				others := strings.ReplaceAll(found, "'"+test.want+"'", "")

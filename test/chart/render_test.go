@@ -42,8 +42,8 @@ func tool(ctx context.Context, name string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// run returns the standard output of a program; the error of one that fails
-// holds its standard error. What the user configured for Helm has no part in it.
+// run returns the standard output of a program. If the program fails, the error has its standard error. The user's own settings of
+// Helm have no effect.
 func run(ctx context.Context, program string, arguments ...string) ([]byte, error) {
 	var stdout, stderr bytes.Buffer
 	command := exec.CommandContext(ctx, program, arguments...)
@@ -55,8 +55,8 @@ func run(ctx context.Context, program string, arguments ...string) ([]byte, erro
 	return stdout.Bytes(), nil
 }
 
-// helmTemplate renders what an installation of the chart creates, with more arguments of helm
-// template. What only helm test creates is in templateAll.
+// helmTemplate renders the objects that an installation of the chart creates, with further arguments for helm template. templateAll
+// also has the objects of helm test.
 func helmTemplate(ctx context.Context, arguments ...string) ([]byte, error) {
 	return templateAll(ctx, append([]string{"--skip-tests"}, arguments...)...)
 }
@@ -121,7 +121,7 @@ func parse(t *testing.T, documents []byte) []*unstructured.Unstructured {
 	}
 }
 
-// identity names an object among others.
+// identity identifies an object.
 func identity(object *unstructured.Unstructured) string {
 	name := object.GetName()
 	if namespace := object.GetNamespace(); namespace != "" {
@@ -130,7 +130,7 @@ func identity(object *unstructured.Unstructured) string {
 	return object.GetKind() + " " + name
 }
 
-// find converts the one object of a kind and name.
+// find returns the only object of a kind and name, converted to a type.
 func find[T any](t *testing.T, objects []*unstructured.Unstructured, kind, name string) *T {
 	t.Helper()
 	for _, object := range objects {
@@ -146,18 +146,18 @@ func find[T any](t *testing.T, objects []*unstructured.Unstructured, kind, name 
 	return nil
 }
 
-// everySwitchOn are arguments that render all that the chart can.
+// everySwitchOn are arguments that render all objects of the chart.
 func everySwitchOn() []string {
 	return []string{"--values", filepath.Join("testdata", "everything.yaml")}
 }
 
-// appVersion is what the chart installs unless a tag is given.
+// appVersion is the version that the chart installs unless a tag is given.
 func appVersion(t *testing.T) string {
 	t.Helper()
 	return readMetadata(t).AppVersion
 }
 
-// chartMetadata is what the tests read of Chart.yaml.
+// chartMetadata has the fields of Chart.yaml that the tests read.
 type chartMetadata struct {
 	AppVersion  string `json:"appVersion"`
 	KubeVersion string `json:"kubeVersion"`

@@ -19,7 +19,7 @@ import (
 
 var update = flag.Bool("update", false, "write golden files and the chart's README instead of comparing with them")
 
-// A right more is a decision: the golden file has to be changed with it.
+// Each additional right is a decision, so the golden file has to be changed on purpose.
 func TestRightsAreExactlyThese(t *testing.T) {
 	for name, arguments := range map[string][]string{
 		"rights":                 nil,
@@ -31,7 +31,7 @@ func TestRightsAreExactlyThese(t *testing.T) {
 	}
 }
 
-// rights lists who may do what, one right a line.
+// rights lists who may do what, one right on each line.
 func rights(t *testing.T, objects []*unstructured.Unstructured) string {
 	var lines []string
 	for _, object := range objects {

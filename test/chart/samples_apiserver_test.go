@@ -12,7 +12,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/apiserver"
 )
 
-// On a server with the definitions alone: there are no webhooks to answer.
+// The server has only the resource definitions and no webhooks.
 func TestTheAPIServerTakesTheSamples(t *testing.T) {
 	c, err := client.New(apiserver.StartFor(t), client.Options{Scheme: scheme})
 	if err != nil {

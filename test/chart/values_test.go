@@ -314,7 +314,7 @@ func TestALargeNumberOfAFileIsNotRounded(t *testing.T) {
 	}
 }
 
-// An environment variable of the operator that is not there is "".
+// A missing environment variable of the operator is "".
 func TestTheCollectorOfTheOperatorKnowsItsMemoryLimit(t *testing.T) {
 	for limit, want := range map[string]string{"512Mi": "469762048", "1Gi": "939524096", "1.5Gi": "1409286144", "800000000": "700000000", "0": ""} {
 		deployment := find[appsv1.Deployment](t, renderChart(t, "--set-string", "resources.limits.memory="+limit), "Deployment", release)

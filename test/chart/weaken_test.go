@@ -10,7 +10,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// A role that others aggregate is in the hands of whoever administers a namespace.
+// A role that others aggregate can be changed by everybody who administers a namespace.
 func TestNobodyMayWeakenAProfileWithoutBeingBoundToTheRoleForIt(t *testing.T) {
 	const role = release + "-weaken"
 	objects := renderChart(t, "--set", "rbac.aggregateWriteToEdit=true")

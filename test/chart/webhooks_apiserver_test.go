@@ -87,8 +87,8 @@ func TestOnlyPodsThatMayGetABrokerNeedTheOperator(t *testing.T) {
 	}
 }
 
-// sent checks that a request was refused for want of an entry's backend, or
-// passed where entry is empty.
+// sent checks that a request was refused because the backend of a webhook entry is missing. If entry is empty, it checks that the
+// request passed.
 func sent(t *testing.T, err error, entry string) {
 	t.Helper()
 	switch {
@@ -136,8 +136,7 @@ func TestProfilesAndKeyProvidersNeedTheOperatorUntilTheyAreDeleted(t *testing.T)
 	}
 }
 
-// createUnvalidated creates a profile while the validating webhook is not
-// configured, and returns when it is again.
+// createUnvalidated creates a profile while the validating webhook is not configured, and returns when the webhook is configured again.
 func createUnvalidated(t *testing.T, admin client.Client, profile client.Object) {
 	t.Helper()
 	configuration := &admissionv1.ValidatingWebhookConfiguration{}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package clientload lets the clients of this repository make load on a broker, each by its program in
-// test/contract/drivers. It knows of languages only how their programs are started.
+// Package clientload lets the clients of this repository put load on a broker, each with its program in test/contract/drivers. The
+// only thing it knows about each language is how to start the program.
 package clientload
 
 import (
@@ -32,8 +32,8 @@ const (
 	Health   = "Health"
 )
 
-// patience is how much longer than its load a program may take to answer: for its start, which compiles
-// it the first time, and for calls that wait for a broker.
+// patience is how much longer than its load a program may take to answer. It covers the start, which compiles the program the first
+// time, and calls that wait for a broker.
 const patience = 10 * time.Minute
 
 // Load is what the callers of a program do: each begins its next call when it has its reply.
@@ -44,7 +44,7 @@ type Load struct {
 	Millis    int64  `json:"millis"`
 }
 
-// Measured is what a program found. Times are in microseconds.
+// Measured has the results of a program. Times are in microseconds.
 type Measured struct {
 	Done   int `json:"done"`
 	Failed int `json:"failed"`
@@ -83,8 +83,8 @@ func drivers(repository string) string {
 	return filepath.Join(repository, "test", "contract", "drivers")
 }
 
-// Start starts the program of a client for the broker at a socket. The program ends with the context. Optimized
-// says to compile it as a release is compiled, which takes longer.
+// Start starts the program of a client for the broker at a socket. The program ends with the context. Optimized compiles it like a
+// release, which takes longer.
 func Start(ctx context.Context, repository, client, socket string, optimized bool) (*Program, error) {
 	arguments := []string{"--load"}
 	if optimized {

@@ -2,10 +2,8 @@
 
 //go:build clients && linux
 
-// Package clients tries clients that are released against the broker as it is
-// released. They know one path of the socket and no other, so each broker gets a
-// mount namespace with a /tmp of its own, in which its clients run too. That
-// needs root.
+// Package clients tests released clients with the broker as it is released. These clients know only one path of the socket. So each
+// broker gets a mount namespace with its own /tmp, in which its clients run, too. That needs root.
 package clients_test
 
 import (
@@ -82,7 +80,7 @@ func start(t *testing.T, profiles string, keys map[string][]byte, args ...string
 			t.Fatal(err)
 		}
 	}
-	// Each of these programs becomes the next one, so that it is one process.
+	// Each of these programs replaces itself with the next one, so that there is one process.
 	args = append([]string{
 		"--mount", "--propagation", "private", "sh", "-c", `mount -t tmpfs -o mode=1777 tmpfs /tmp && exec "$@"`, "sh",
 		filepath.Join(workspace, "broker"), "--profiles-dir", filepath.Join(folder, "profiles"), "--keys-dir", filepath.Join(folder, "keys"),

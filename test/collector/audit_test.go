@@ -29,7 +29,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/template"
 )
 
-// auditedProfiles ask for a record of each call, which replies of Default wait for.
+// auditedProfiles ask for a record of each call. Replies with the profile Default wait for the record.
 const auditedProfiles = `- Name: Default
   Audit: {Level: all, Required: true}
   API: {HashData: {HashAlg: sha-256}}
@@ -66,7 +66,7 @@ service:
 	return r
 }
 
-// verified returns what the collector has written, which has to be intact.
+// verified returns the records that the collector has written, and fails the test if they are not intact.
 func verified(t *testing.T, file string, key ed25519.PrivateKey) audit.Report {
 	t.Helper()
 	text, err := os.Open(file)

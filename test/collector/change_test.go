@@ -25,8 +25,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/apiserver"
 )
 
-// runPod makes a pod whose broker is a process, and does what a kubelet does: it brings the
-// ConfigMap to the broker when the annotation of the pod changes. It returns the pod's name.
+// runPod makes a pod whose broker is a process of the test, and returns its name. Like a kubelet, it writes the ConfigMap into the
+// broker's directory when the annotation of the pod changes.
 func (c *cluster) runPod(t *testing.T, namespace string) string {
 	t.Helper()
 	b := startBroker(t, nil)

@@ -74,7 +74,7 @@ func startCluster(t *testing.T, collector string) *cluster {
 	return c
 }
 
-// changeTraces returns what a replica follows changes with.
+// changeTraces returns the tracer of changes for one replica.
 func changeTraces(t *testing.T, collector, replica string) *changetrace.Tracer {
 	t.Helper()
 	settings := tracing.NewConfig()
@@ -143,7 +143,8 @@ func (c *cluster) startLeader(t *testing.T, admin *rest.Config, scheme *runtime.
 		t.Fatal(err)
 	}
 	run(t, mgr)
-	// What the leader finds at its start is no change. A change comes after it has written a set.
+	// The leader does not report the state that it finds at its start as a change. So the change of the test comes after the leader
+	// has written a set.
 	first := &v1alpha1.CryptoProfile{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "first"}}
 	first.Spec.API.HashData = &v1alpha1.HashData{HashAlg: "sha-256"}
 	if err := c.Create(t.Context(), first); err != nil {
@@ -214,7 +215,7 @@ func (c *cluster) startWebhooks(t *testing.T, admin *rest.Config, scheme *runtim
 	})
 }
 
-// wrongSpec returns a spec that the schema allows and the webhook refuses.
+// wrongSpec returns a spec that the schema accepts and the webhook refuses.
 func wrongSpec() v1alpha1.ProfileSpec {
 	ecdsa := v1alpha1.KeyAlgorithms{ECDSA: &v1alpha1.ECDSAKeySize{MinKeySize: 256, MaxKeySize: 521}}
 	return v1alpha1.ProfileSpec{API: v1alpha1.Operations{SignCertificate: &v1alpha1.SignCertificate{

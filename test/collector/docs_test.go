@@ -73,14 +73,14 @@ func TestTheDocumentationNamesEveryFlagAndItsVariable(t *testing.T) {
 		if v.Flag != "" && !bytes.Contains(text, []byte("`--"+v.Flag+"`")) {
 			t.Errorf("it does not name --%s", v.Flag)
 		}
-		// Those that differ in their middle alone are named by their ends.
+		// Variables whose names differ only in the middle are listed by their beginnings and ends.
 		_, end, exporter := strings.Cut(v.Name, "OTEL_EXPORTER_OTLP")
 		named := bytes.Contains(text, []byte(v.Name))
 		for _, short := range []string{"…" + end, "…" + strings.TrimPrefix(end, "_TRACES")} {
 			named = named || (exporter && bytes.Contains(text, []byte("`"+short+"`")))
 		}
 		if strings.HasSuffix(v.Name, "_LIMIT") || strings.HasPrefix(v.Name, "OTEL_BSP_") {
-			continue // they are named together
+			continue // the page names these variables together
 		}
 		if !named {
 			t.Errorf("it does not name %s", v.Name)

@@ -115,7 +115,7 @@ func TestSpansGoToAllExporters(t *testing.T) {
 func TestACollectorThatTakesNoSpansDisturbsNobody(t *testing.T) {
 	for place, test := range map[string]struct {
 		address func(*testing.T) string
-		full    bool // more spans wait than may
+		full    bool // the queue of spans is full
 	}{
 		"and is not there":  {reserve, false},
 		"and never answers": {silent, true},
@@ -144,7 +144,7 @@ func TestACollectorThatTakesNoSpansDisturbsNobody(t *testing.T) {
 	}
 }
 
-// silent is an address where connections are taken and nothing is ever said.
+// silent returns an address that accepts connections and never answers.
 func silent(t *testing.T) string {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -290,8 +290,7 @@ func (a authority) files(t *testing.T, name string) (certificate, key string) {
 	return certificate, key
 }
 
-// issue makes a key and its certificate, which signs itself where there is no
-// authority.
+// issue makes a key and its certificate. Without an authority the certificate is self-signed.
 func issue(t *testing.T, template *x509.Certificate, by *authority) (*ecdsa.PrivateKey, []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

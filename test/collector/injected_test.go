@@ -21,7 +21,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/template"
 )
 
-// fieldsOfPod are what a kubelet would fill in.
+// fieldsOfPod are the values that a kubelet would fill in.
 var fieldsOfPod = map[string]string{
 	"metadata.namespace": "shop", "metadata.name": "cart-5d8f7c9b6-x7k2p",
 	"metadata.uid": "4f6c5a0e-2d5e-4a55-8f50-2b8d6f3a9c11", "spec.nodeName": "node-1.example",
@@ -34,7 +34,7 @@ func injectedWith(t *testing.T, traces template.Traces, annotations map[string]s
 	return injectedBy(t, template.Template{Traces: traces}, annotations)
 }
 
-// injectedBy does the same with all that a template says about collectors.
+// injectedBy does the same for a template with all settings of collectors.
 func injectedBy(t *testing.T, template template.Template, annotations map[string]string) (environment, arguments []string) {
 	t.Helper()
 	template.Image, template.SocketGroup, template.StatusPort, template.Version = "example.com/broker:1", 60471, 9470, "1"

@@ -23,7 +23,7 @@ import (
 // kindServer and kindError are the numbers that OTLP has for them.
 const kindServer, statusError = 2, 2
 
-// made is a span that a call should have.
+// made describes the span that a call should have.
 type made struct{ name, operation, algorithm string }
 
 // contextOf is the trace context of the n-th call, with ids of its own.
@@ -152,7 +152,7 @@ func callEverything(t *testing.T, b *broker) []made {
 	return calls
 }
 
-// check compares spans with the calls they should be of.
+// check compares spans with the calls that they should belong to.
 func check(t *testing.T, to *sink, calls []made) {
 	t.Helper()
 	spans := map[string]span{}
@@ -199,7 +199,7 @@ func check(t *testing.T, to *sink, calls []made) {
 	checkSecrets(t, to)
 }
 
-// checkSecrets looks for what requests and replies had in what was exported.
+// checkSecrets searches the exported spans for content of requests and replies.
 func checkSecrets(t *testing.T, to *sink) {
 	t.Helper()
 	digest := sha256.Sum256([]byte(secretInput))

@@ -33,11 +33,11 @@ type process struct {
 	exited chan struct{}
 }
 
-// output is what a program writes, to be read while it does.
+// output is the output of a program, which can be read while the program runs.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
-	more chan struct{} // closed and made anew with each write
+	more chan struct{} // closed and made again with each write
 }
 
 func (o *output) Write(p []byte) (int, error) {
@@ -64,7 +64,7 @@ func start(t *testing.T, env []string, program string, args ...string) *process 
 	}
 	go func() {
 		defer close(p.exited)
-		_ = p.cmd.Wait() // its exit code is asked for where it matters
+		_ = p.cmd.Wait() // tests check the exit code where it matters
 	}()
 	t.Cleanup(func() {
 		p.signal(syscall.SIGKILL)
@@ -82,7 +82,7 @@ func (p *process) signal(s syscall.Signal) {
 	}
 }
 
-// stop ends it in order and returns how long that took.
+// stop ends the program gracefully and returns how long that took.
 func (p *process) stop() time.Duration {
 	p.t.Helper()
 	began := time.Now()
@@ -98,7 +98,7 @@ func (p *process) stop() time.Duration {
 	return time.Since(began)
 }
 
-// says waits until an output has a text.
+// says waits until the output contains a text.
 func (p *process) says(o *output, text string) {
 	p.t.Helper()
 	deadline := time.After(waitLimit)
@@ -119,7 +119,7 @@ func (p *process) says(o *output, text string) {
 	}
 }
 
-// broker is a running one.
+// broker is a running broker.
 type broker struct {
 	*process
 	socket string
@@ -161,7 +161,7 @@ func (b *broker) connect() *grpc.ClientConn {
 	return conn
 }
 
-// collector is a running one that passes spans on to a sink.
+// collector is a running collector that passes spans on to a sink.
 type collector struct {
 	*process
 	grpc, http string // host:port

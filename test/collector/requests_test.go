@@ -40,7 +40,7 @@ const profiles = `- Name: Default
     HashData: {HashAlg: sha-512}
 `
 
-// What requests have that no span may have.
+// Values in requests that no span may contain.
 const (
 	secretInput   = "the plaintext that nobody else may read"
 	secretKey     = "0123456789abcdef" // of AES
@@ -48,7 +48,7 @@ const (
 	secretSubject = "CN=A Subject Of Ours"
 )
 
-// caller has what requests need.
+// caller has the keys and certificates that requests need.
 type caller struct {
 	key, csr, certificate []byte // PEM
 }
@@ -79,7 +79,7 @@ func newCaller(t *testing.T) caller {
 	return caller{text("PRIVATE KEY", keyDER), text("CERTIFICATE REQUEST", csr), text("CERTIFICATE", certificate)}
 }
 
-// traceContext is one of a request.
+// traceContext is the trace context of a request.
 type traceContext struct{ traceID, spanID, flags, state, correlationID string }
 
 func (c traceContext) v1() *v1.Metadata {

@@ -15,8 +15,7 @@ func TestSamplersDecideWhichCallsHaveASpan(t *testing.T) {
 	for sentence, test := range map[string]struct {
 		variables []string
 		args      []string
-		// of the calls without a parent, with one that is not sampled, and with one
-		// that is
+		// for calls without a parent, with a parent that is not sampled, and with a sampled parent
 		spans map[string]bool
 	}{
 		"none is named":              {nil, nil, map[string]bool{none: true, unsampled: false, sampled: true}},
@@ -61,7 +60,7 @@ func TestAPartOfTheTracesIsSampledByTheirIDs(t *testing.T) {
 	to := newSink(t)
 	b := startBroker(t, []string{"OTEL_TRACES_SAMPLER=traceidratio", "OTEL_TRACES_SAMPLER_ARG=0.5", "OTEL_EXPORTER_OTLP_PROTOCOL=http/json", "OTEL_EXPORTER_OTLP_ENDPOINT=" + to.URL})
 	conn := b.connect()
-	// The last seven bytes decide, as every sampler of OpenTelemetry has it.
+	// The last seven bytes decide, as in every sampler of OpenTelemetry.
 	for id, from := range map[string]string{"sampled": "4bf92f3577b34da60fffffffffffffff", "not": "4bf92f3577b34da6ffffffffffffffff"} {
 		if err := conn.Invoke(t.Context(), "/CryptoBroker.CryptoGrpc/HashData", newCaller(t).hash(traceContext{from, spanMessage, "01", "", id}), &emptypb.Empty{}); err != nil {
 			t.Fatal(err)

@@ -37,7 +37,7 @@ type attribute struct {
 	Value map[string]any
 }
 
-// is the value of an attribute as text, empty if there is none.
+// is returns the value of an attribute as text, empty if there is none.
 func (s span) is(key string) string { return value(s.Attributes, key) }
 
 func value(attributes []attribute, key string) string {
@@ -59,7 +59,7 @@ type sink struct {
 	spans   []span
 	bodies  strings.Builder
 	headers []http.Header
-	more    chan struct{} // closed and made anew with each export
+	more    chan struct{} // closed and made again with each export
 }
 
 func newSink(t *testing.T) *sink {
@@ -125,7 +125,7 @@ func (s *sink) take(r *http.Request) error {
 	return nil
 }
 
-// got are all spans so far.
+// got has all spans so far.
 func (s *sink) got() []span {
 	s.mu.Lock()
 	defer s.mu.Unlock()

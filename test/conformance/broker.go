@@ -97,11 +97,11 @@ func startBroker(ctx context.Context, root string, profiles *profileSet) (_ *bro
 		for scanner.Scan() {
 			var line logLine
 			if err := json.Unmarshal(scanner.Bytes(), &line); err != nil {
-				line.Message = scanner.Text() // the message of a failed start is no JSON
+				line.Message = scanner.Text() // the message of a failed start is not JSON
 			}
 			select {
 			case lines <- line:
-			default: // nobody waits for more
+			default: // nobody waits for further lines
 			}
 		}
 		b.err = cmd.Wait()

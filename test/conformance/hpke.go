@@ -204,7 +204,7 @@ func (h hpkePeer) pair() (*wrap.Private, kem.PublicKey, kem.PrivateKey, error) {
 	return broker, public, private, err
 }
 
-// keyAndInfo returns a data key and a header, whose sizes depend on a number.
+// keyAndInfo returns a data key and a header. Their sizes depend on a number.
 func keyAndInfo(number int) (key, info []byte) {
 	key, info = make([]byte, 16+number), make([]byte, 7*number)
 	_, _ = rand.Read(key)

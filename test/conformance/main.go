@@ -24,7 +24,7 @@ type options struct {
 	report string // file to write, if any
 }
 
-// No broker may be left behind, also if nobody reads the output any more.
+// No broker may be left behind, even if nobody reads the output any more.
 func main() { program.Main("conformance", readOptions, run, syscall.SIGPIPE) }
 
 func readOptions(args []string) (options, error) {

@@ -34,10 +34,10 @@ type verification struct {
 	result             string
 	// badKey reports whether an invalid vector is invalid because of its key.
 	badKey bool
-	// due are the refusals that the vector has to get, whatever its result is.
+	// due are the expected refusals of the vector, whatever its result is.
 	due []refusal
-	// otherwise says why the broker calls a valid signature invalid: the signature has
-	// other parameters than profiles can have.
+	// otherwise is the reason why the broker calls a valid signature invalid: the signature has other parameters than profiles can
+	// have.
 	otherwise string
 }
 

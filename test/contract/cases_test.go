@@ -35,7 +35,7 @@ type Step struct {
 	// Session is the version of the encrypted session, "v1" or "native", whose client the test is in this case. The test
 	// adds to the request what the client of the session sends, and reads what it gets.
 	Session string `json:"session"`
-	// Reply is what the reply has at least. It is nil if an error is expected.
+	// Reply has the fields that the reply must have. It is nil if an error is expected.
 	Reply map[string]any `json:"reply"`
 	// Error is the expected error, or nil.
 	Error *ExpectedError `json:"error"`
@@ -178,7 +178,7 @@ func compare(path string, want, got any) error {
 	return nil
 }
 
-// compareMatcher compares a value with a matcher, and reports whether want is one.
+// compareMatcher compares a value with a matcher, and reports whether want is a matcher.
 func compareMatcher(path string, want map[string]any, got any) (bool, error) {
 	text, _ := got.(string)
 	if size, ok := want["$bytes"].(float64); ok {

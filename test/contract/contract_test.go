@@ -57,13 +57,13 @@ func clientPrograms(t *testing.T, folder string) map[string]string {
 	return programs
 }
 
-// TestEveryClientKeepsTheContract does so with the broker of this checkout and with released ones.
+// TestEveryClientKeepsTheContract runs the clients with the broker of this checkout and with released brokers.
 func TestEveryClientKeepsTheContract(t *testing.T) {
 	var names []string
 	found := map[string]matrix{}
 	for _, v := range versions(t) {
 		all := drivers(t)
-		if v.name != ownVersion { // whether a client uses Exchange makes no difference that the broker of this checkout does not show
+		if v.name != ownVersion { // a client with and without Exchange differs only where the broker of this checkout shows it
 			dropWithoutExchange(all)
 		}
 		names = append(names, v.name)
@@ -78,11 +78,11 @@ func dropWithoutExchange(all map[string]newDriver) {
 	maps.DeleteFunc(all, func(name string, _ newDriver) bool { return strings.HasSuffix(name, withoutExchange) })
 }
 
-// TestWhatOneClientMakesEveryOtherOneAndOpenSSLRead runs each step of a case by another client.
+// TestWhatOneClientMakesEveryOtherOneAndOpenSSLRead runs each step of a case with another client.
 func TestWhatOneClientMakesEveryOtherOneAndOpenSSLRead(t *testing.T) {
 	broker := startBroker(t, own)
 	all := drivers(t)
-	dropWithoutExchange(all) // a client makes the same with Exchange and without it
+	dropWithoutExchange(all) // the result of a client is the same with and without Exchange
 	names := slices.Sorted(maps.Keys(all))
 	var opened []driver
 	for _, name := range names {
@@ -182,8 +182,7 @@ func (s Step) run(saved map[string]any, d driver) (missing bool, err error) {
 	return false, nil
 }
 
-// compare returns an error if a call did not end as expected, or if the error does not say of which
-// operation and profile it is.
+// compare returns an error if a call did not end as expected, or if its error does not name the operation and the profile.
 func (e ExpectedError) compare(call Call, answer Answer) error {
 	if answer.Error == nil {
 		return fmt.Errorf("the call returned a reply, expected the error %s", e.Code)

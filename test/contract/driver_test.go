@@ -36,11 +36,11 @@ type Answer struct {
 	Reply       map[string]any `json:"reply,omitempty"`
 	Error       *CallError     `json:"error,omitempty"`
 	Unsupported bool           `json:"unsupported,omitempty"`
-	// Refused is why a released client did not send the request. Its sentences are its own.
+	// Refused is the reason why a released client did not send the request. Each client has its own words.
 	Refused string `json:"refused,omitempty"`
 }
 
-// CallError is what the error of a client says.
+// CallError has the content of an error of a client.
 type CallError struct {
 	Code      string `json:"code"`
 	Operation string `json:"operation"`

@@ -12,7 +12,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/clientload"
 )
 
-// What the clients do while the broker is killed. Each is both with Exchange and without it.
+// The load of the clients while the broker is killed. Each client runs with Exchange and without it.
 const (
 	killedEach    = time.Second
 	kills         = 4

@@ -19,7 +19,7 @@ const tablePage = "../../docs/compatibility.md"
 // matrix has which driver has which operation.
 type matrix map[string]map[string]bool
 
-// add takes the result of a case: the driver has all its operations up to the missing one. An
+// add records the result of a case: the driver supports all operations of the case before the missing one. An
 // operation that was missing once stays missing.
 func (m matrix) add(driver string, c Case, missing string) {
 	if m[driver] == nil {

@@ -35,7 +35,7 @@ func (rawCodec) Unmarshal(data []byte, message any) error {
 	return nil
 }
 
-// proxy passes calls to a broker. It counts the streams of Exchange, and can be without them as older brokers are.
+// proxy passes calls to a broker. It counts the streams of Exchange, and can refuse them as older brokers do.
 type proxy struct {
 	socket    string
 	broker    *grpc.ClientConn
@@ -128,7 +128,8 @@ func (p *proxy) pass(_ any, client grpc.ServerStream) error {
 	}
 }
 
-// askedAgain is more often than a client asks a broker without Exchange for it: once for each connection or minute.
+// askedAgain is more than the number of times that a client asks a broker without Exchange for it: a client asks once for each
+// connection, or once a minute.
 const askedAgain = 5
 
 func TestEveryClientUsesExchangeWhereTheBrokerHasIt(t *testing.T) {

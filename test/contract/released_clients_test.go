@@ -11,8 +11,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
 )
 
-// TestTheClientsOfReleasesKeepTheirContract puts the cases of each released version to the broker of this checkout, by the clients of that
-// version.
+// TestTheClientsOfReleasesKeepTheirContract runs the cases of each released version with the clients of that version and the broker
+// of this checkout.
 func TestTheClientsOfReleasesKeepTheirContract(t *testing.T) {
 	cache, err := environment.Cache(repository)
 	if err != nil {

@@ -22,9 +22,9 @@ import (
 
 // sessionClient is the other side of an encrypted session: the program that sends requests to the application.
 type sessionClient interface {
-	// before returns what the application got from this client for an operation.
+	// before returns the values that the application received from this client for an operation.
 	before(operation string, request map[string]any) (map[string]any, error)
-	// after reads what the application got from the broker.
+	// after reads the values that the application received from the broker.
 	after(operation string, reply map[string]any) error
 }
 
@@ -67,11 +67,11 @@ func text(fields map[string]any, name string) string {
 
 // octets returns a field of bytes.
 func octets(fields map[string]any, name string) []byte {
-	content, _ := base64.StdEncoding.DecodeString(text(fields, name)) // what is no base64 differs from what is expected
+	content, _ := base64.StdEncoding.DecodeString(text(fields, name)) // a value that is not base64 differs from the expected value
 	return content
 }
 
-// exchanged is what both versions remember of the last request.
+// exchanged has the values of the last request that both versions remember.
 type exchanged struct {
 	id   string
 	open map[string]any // the reply of OpenRequest or RekeySession

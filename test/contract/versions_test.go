@@ -92,7 +92,7 @@ func versions(t *testing.T) []version {
 	return all
 }
 
-// tryCases puts the cases of a broker's version to it by each driver, and returns which operations they have.
+// tryCases runs the cases of a broker's version with each driver, and returns which operations each driver supports.
 func tryCases(t *testing.T, b *broker, drivers map[string]newDriver) matrix {
 	t.Helper()
 	found := matrix{}
@@ -135,10 +135,10 @@ func versionTable(names []string, found map[string]matrix, operations []string) 
 	return b.String()
 }
 
-// mostMissing is how many operations a cell names that are missing. With more of them, it has a number.
+// mostMissing is the maximum number of missing operations that a cell names. If more are missing, the cell has their number.
 const mostMissing = 3
 
-// has says which of the operations there are.
+// has returns the text for a cell: which of the operations the driver supports.
 func has(found map[string]bool, operations []string) string {
 	var missing []string
 	for _, operation := range operations {
@@ -213,8 +213,8 @@ func TestATableOfVersionsSaysWhatIsMissing(t *testing.T) {
 	}
 }
 
-// TestThePageHasTheClientsOfEachReleasedVersion fails if somebody adds a version without "make contract-table". Nothing else in "make test"
-// looks at this table, because the clients of a release take minutes to build.
+// TestThePageHasTheClientsOfEachReleasedVersion fails if somebody adds a version without "make contract-table". No other test of
+// "make test" checks this table, because the clients of a release take minutes to build.
 func TestThePageHasTheClientsOfEachReleasedVersion(t *testing.T) {
 	all, err := released.All(repository)
 	content, failed := os.ReadFile(tablePage)

@@ -21,7 +21,7 @@ func TestAProgramIsInAGroupForEachControllerUntilItIsRemoved(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			group, err := controlgroup.New(controllers...)
-			if err != nil { // which this machine may not allow; then that is what it says
+			if err != nil { // this machine may not allow control groups; then the error says so
 				if !strings.Contains(err.Error(), "run this as root") {
 					t.Fatal(err)
 				}
@@ -41,7 +41,7 @@ func TestAProgramIsInAGroupForEachControllerUntilItIsRemoved(t *testing.T) {
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			// What cat answers, it answers from within the group.
+			// cat runs within the group, so its output shows the group.
 			fmt.Fprintln(input, "hello")
 			if text, err := bufio.NewReader(output).ReadString('\n'); text != "hello\n" {
 				t.Errorf("the program answers %q (%v)", text, err)

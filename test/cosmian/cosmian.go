@@ -68,7 +68,7 @@ func run(t testing.TB, s *kmipserver.Servers, port string) (process *exec.Cmd, a
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = log.Close() }() // the server has its own
+	defer func() { _ = log.Close() }() // the server has its own copy
 	cmd := exec.Command(filepath.Join(folder, "cosmian_kms"),
 		"--database-type", "sqlite", "--sqlite-path", s.File("keys"), "--root-data-path", s.Folder, "--tmp-path", s.Folder,
 		"--tls-cert-file", s.File("server.crt"), "--tls-key-file", s.File("server.key"), "--clients-ca-cert-file", s.Authority,
@@ -114,7 +114,7 @@ func listening(process int, host string) (string, error) {
 	}
 	sockets := map[string]bool{}
 	for _, file := range files {
-		if target, err := os.Readlink(filepath.Join(folder, file.Name())); err == nil { // else it was closed
+		if target, err := os.Readlink(filepath.Join(folder, file.Name())); err == nil { // the address is empty if the port was closed
 			sockets[strings.TrimSuffix(strings.TrimPrefix(target, "socket:["), "]")] = true
 		}
 	}

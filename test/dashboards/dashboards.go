@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// Board is a dashboard.
+// Board is a Grafana dashboard.
 type Board struct {
 	// Name is the name of its file without the ending.
 	Name          string     `json:"-"`
@@ -92,7 +92,7 @@ type FieldConfig struct {
 	} `json:"defaults"`
 }
 
-// Step is a color from a value on; the first step has no value.
+// Step is the color of values from a threshold on. The first step has no threshold.
 type Step struct {
 	Color string   `json:"color"`
 	Value *float64 `json:"value"`

@@ -127,7 +127,7 @@ func newContainer(t *testing.T, app application) *container {
 	return c
 }
 
-// process is one that runs in the container.
+// process is a process in the container.
 type process struct {
 	cmd *exec.Cmd
 	mu  sync.Mutex
@@ -148,7 +148,7 @@ func (p *process) said() string {
 }
 
 // start starts a command of the manifest as the platform does: by a shell, in the
-// folder of the app, as the user vcap. It has to end well when it is asked to.
+// folder of the app, as the user vcap. It has to end with exit code 0 when it is asked to end.
 func (c *container) start(commandLine string) *process {
 	c.t.Helper()
 	p := &process{}
@@ -185,7 +185,7 @@ func TestTheManifestRunsABrokerBesideTheApp(t *testing.T) {
 		t.Errorf("the broker may take %s of %s", app.Sidecars[0].Memory, app.Memory)
 	}
 	c := newContainer(t, app)
-	client := c.start(app.Command) // waits for the broker, as nothing says which starts first
+	client := c.start(app.Command) // waits for the broker, because the order of the starts is not defined
 	broker := c.start(app.Sidecars[0].Command)
 	eventually(t, "the app's calls are answered", func(context.Context) bool {
 		return strings.Count(client.said(), `"hashValueHex":"`+digest) >= 2

@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// engine is Podman with everything it keeps in a folder of the test, so that it
-// finds nothing of the machine's containers and leaves nothing behind.
+// engine is Podman with all its files in a folder of the test. So it does not see the containers of the machine, and leaves nothing
+// behind.
 type engine struct {
 	t      *testing.T
 	folder string
@@ -23,7 +23,7 @@ type engine struct {
 	env    []string
 }
 
-// executed is what a program did.
+// executed is the result of a program.
 type executed struct {
 	code           int
 	stdout, stderr string
@@ -82,7 +82,7 @@ func (e *engine) write(name string, mode os.FileMode, format string, args ...any
 
 // run runs a program with the engine's environment.
 func (e *engine) run(ctx context.Context, folder string, args ...string) executed {
-	program := exec.CommandContext(ctx, "env", args...) // finds it in the PATH of its own environment
+	program := exec.CommandContext(ctx, "env", args...) // podman finds it in the PATH of its own environment
 	program.Dir, program.Env = folder, e.env
 	var stdout, stderr bytes.Buffer
 	program.Stdout, program.Stderr = &stdout, &stderr

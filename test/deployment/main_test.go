@@ -23,7 +23,7 @@ const (
 	digest = "793e98cc21671f496e974bda43f19cc78c8428222cb0c7d95dcc210e6e2b405f5f87b1c3f73823a6f1cc99a1151a452ec4080c84617b5b531ea624f3484028a2"
 )
 
-// repository is its root, and guides the folder of what is tested here.
+// repository is the root of the repository, and guides is the folder of the tested pages.
 var repository, guides string
 
 func TestMain(m *testing.M) {
@@ -89,10 +89,10 @@ func temporary(t *testing.T) string {
 	return folder
 }
 
-// eventually waits until a check says so.
+// eventually waits until a check succeeds.
 func eventually(t *testing.T, what string, check func(context.Context) bool) {
 	t.Helper()
-	// The test may have ended, and its cleaning up wait for something.
+	// The test may have ended, and its cleanup may wait.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), waitLimit)
 	defer cancel()
 	for tick := time.NewTicker(100 * time.Millisecond); !check(ctx); {

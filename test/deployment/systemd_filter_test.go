@@ -16,9 +16,8 @@ import (
 	"testing"
 )
 
-// systemCalls are those that the lines SystemCallFilter of a unit allow, in their
-// order: a list, what is taken from it after a ~, and what is added to it
-// (systemd.exec(5)).
+// systemCalls returns the system calls that the lines SystemCallFilter of a unit allow. The lines apply in their order: a line adds
+// a list, or removes a list after a ~ (systemd.exec(5)).
 func systemCalls(t *testing.T, unit string) []string {
 	t.Helper()
 	allowed := map[string]bool{}
@@ -34,7 +33,7 @@ func systemCalls(t *testing.T, unit string) []string {
 	return slices.Sorted(maps.Keys(allowed))
 }
 
-// expanded are the system calls of a set, in the sets in it, too.
+// expanded returns the system calls of a set, including the sets within it.
 func expanded(t *testing.T, name string) (calls []string) {
 	t.Helper()
 	if !strings.HasPrefix(name, "@") {

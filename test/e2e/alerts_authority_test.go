@@ -24,8 +24,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
 )
 
-// letAuthorityExpire takes from the operator the right to write the Secret of its certificate authority, and puts an authority
-// there that is near its end. The operator would make a successor, and may not.
+// letAuthorityExpire takes from the operator the right to write the Secret of its certificate authority, and writes an authority
+// there that expires soon. So the operator cannot make a successor.
 func letAuthorityExpire(t *testing.T) {
 	t.Helper()
 	name := environment.Release + "-ca"
@@ -53,14 +53,14 @@ func letAuthorityExpire(t *testing.T) {
 		t.Fatalf("found no Role that allows to update the Secret %s", name)
 	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: environment.Namespace}}
-	// The operator makes an authority where there is none.
+	// The operator makes a new authority if there is none.
 	t.Cleanup(func() { must(t, client.IgnoreNotFound(shared.client.Delete(timeoutContext(t, time.Minute), secret))) })
 	must(t, shared.client.Get(t.Context(), client.ObjectKeyFromObject(secret), secret))
 	secret.Data["ca.crt"], secret.Data["ca.key"] = shortAuthority(t, secret.Data["ca.crt"])
 	must(t, shared.client.Update(t.Context(), secret))
 }
 
-// shortAuthority returns an authority like another one that ends in two hours.
+// shortAuthority returns a copy of an authority that expires in two hours.
 func shortAuthority(t *testing.T, like []byte) (certificate, key []byte) {
 	t.Helper()
 	block, _ := pem.Decode(like)

@@ -96,8 +96,8 @@ func startAlerting(t *testing.T, others ...string) *alerting {
 	return a
 }
 
-// expect waits until Alertmanager has an alert with these labels, as pairs of name and value, and checks what it says. It is
-// a test of its own, so that the others go on if it fails.
+// expect waits until Alertmanager has an alert with these labels, as pairs of name and value, and checks what it says. It is a
+// subtest, so that the other subtests go on if it fails.
 func (a *alerting) expect(t *testing.T, name string, labels ...string) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) {
@@ -128,7 +128,7 @@ func (a *alerting) expect(t *testing.T, name string, labels ...string) {
 	})
 }
 
-// expectQuiet waits until an alert does not fire, so that what provokes it next is the reason if it does.
+// expectQuiet waits until an alert does not fire. If it fires afterwards, the next step of the test is the reason.
 func (a *alerting) expectQuiet(t *testing.T, name string) {
 	t.Helper()
 	eventually(t, time.Minute, name+" does not fire yet", func() error {
@@ -159,7 +159,7 @@ func names(alerts []prometheus.Alert) []string {
 	return slices.Compact(found)
 }
 
-// TestEachAlertFiresWhenItsReasonHappens has the reason of each alert happen on a real cluster, and sees the alert in
+// TestEachAlertFiresWhenItsReasonHappens causes the reason of each alert on a real cluster, and looks for the alert in
 // Alertmanager. The expressions are the chart's; only the time for which they have to hold is shorter.
 func TestEachAlertFiresWhenItsReasonHappens(t *testing.T) {
 	restoreChart(t)

@@ -54,7 +54,7 @@ limits:
 }
 
 // startPolicyService runs a key access service that follows the policies of the operator's namespace, and makes a pod by which
-// the operator finds it. No kubelet runs the pod: the process is beside the cluster, at an address that pods reach.
+// the operator finds it. No kubelet runs the pod: the process runs outside of the cluster, at an address that pods can reach.
 func startPolicyService(t *testing.T) {
 	t.Helper()
 	host := hostAddress(t)
@@ -114,7 +114,7 @@ issuers:
 			t.Logf("the log of the key access service: %s %v", content, err)
 		}
 		must(t, command.Process.Kill())
-		_ = command.Wait() // it was killed
+		_ = command.Wait() // the error of a killed process
 		must(t, log.Close())
 	})
 	eventually(t, 30*time.Second, "the key access service answers", func() error {
@@ -137,7 +137,7 @@ func freeAddress(t *testing.T, host string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// holdPoliciesBack makes a wrong policy where no webhook refuses it.
+// holdPoliciesBack creates an invalid policy while no webhook refuses it.
 func holdPoliciesBack(t *testing.T, a *alerting) {
 	startPolicyService(t)
 	wrong := &v1alpha1.KeyAccessPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: environment.Namespace, Name: "e2e-wrong"}}
@@ -182,7 +182,7 @@ func provokeKeyAccess(t *testing.T, a *alerting, s *keyAccessService) {
 	a.expect(t, "CryptoBrokerKeyAccessMissesKeys", "instance", s.status)
 }
 
-// rewrap sends a request for data keys. Each answer is right.
+// rewrap sends a request for data keys. It accepts any answer.
 func (s *keyAccessService) rewrap(ctx context.Context, prover issuer.Prover, token string, body io.Reader) error {
 	const path = "/kas/v2/rewrap"
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+path, body)

@@ -22,7 +22,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/workload"
 )
 
-// provokeProfiles has the reasons of the alerts about profiles happen.
+// provokeProfiles causes the reasons of the alerts about profiles.
 func provokeProfiles(t *testing.T, a *alerting) {
 	withheld := withholdAProfile(t)
 	namespace := newNamespace(t, nil)
@@ -58,7 +58,7 @@ func failARollout(t *testing.T) {
 	})
 }
 
-// provokeBrokers has the reasons of the alerts about keys, refusals and memory happen.
+// provokeBrokers causes the reasons of the alerts about keys, refusals and memory.
 func provokeBrokers(t *testing.T, a *alerting) {
 	namespace := newNamespace(t, nil)
 	must(t, shared.client.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "keys", Namespace: namespace},
@@ -83,15 +83,15 @@ func annotated(name, value string) map[string]string {
 	return annotations
 }
 
-// loseAuditRecords has a broker write audit records that nobody reads.
+// loseAuditRecords makes a broker write audit records that nobody reads.
 func loseAuditRecords(t *testing.T, a *alerting) {
 	pod := auditedPod(t, v1alpha1.Audit{Level: "all"}, load)
 	blockOutput(t, pod)
 	a.expect(t, "CryptoBrokerAuditRecordsLost", "namespace", pod.Namespace, "pod", pod.Name)
 }
 
-// failForLackOfRecords has a profile require records that nobody reads: each call waits for five seconds and fails. There are
-// few calls before, so that soon many of all are slow.
+// failForLackOfRecords makes a profile require records that nobody reads, so each call waits for five seconds and fails. There were
+// only few calls before, so the share of slow calls soon becomes high.
 func failForLackOfRecords(t *testing.T, a *alerting) {
 	pod := auditedPod(t, v1alpha1.Audit{Level: "all", Required: true}, map[string]string{"WORKERS": "20", "INTERVAL": "1s"})
 	blockOutput(t, pod)
@@ -142,7 +142,7 @@ func blockOutput(t *testing.T, pod *corev1.Pod) {
 	signalOfNode(t, fmt.Sprint(numbers(t, status, "PPid:")[0]), "STOP", "CONT")
 }
 
-// provokePods has the reasons of the alerts about pods happen.
+// provokePods causes the reasons of the alerts about pods.
 func provokePods(t *testing.T, a *alerting, values []string) {
 	a.expect(t, "CryptoBrokerPodsWithoutBroker", "exported_namespace", missABroker(t))
 
@@ -175,7 +175,7 @@ func stopKubelet(t *testing.T) (start func()) {
 	return start
 }
 
-// provokeOperator has the reasons of the alerts about the operator happen.
+// provokeOperator causes the reasons of the alerts about the operator.
 func provokeOperator(t *testing.T, a *alerting) {
 	provider := &v1alpha1.ClusterKeyProvider{ObjectMeta: metav1.ObjectMeta{Name: "e2e-absent"}}
 	provider.Spec.Type = "kmip"

@@ -30,7 +30,7 @@ func bySocketVariable(container corev1.Container) corev1.Container {
 	return container
 }
 
-// side is a second application in a pod.
+// side returns a second application for a pod.
 func side(environment map[string]string) corev1.Container {
 	if environment == nil {
 		environment = map[string]string{}
@@ -39,7 +39,8 @@ func side(environment map[string]string) corev1.Container {
 	return appContainer("side", environment)
 }
 
-// asked are annotations of a pod that asks for a broker, by their names without the prefix.
+// asked returns the annotations of a pod that asks for a broker. Its argument has further annotations, without the prefix of their
+// names.
 func asked(pairs ...string) map[string]string {
 	annotations := inject("true")
 	for i := 0; i < len(pairs); i += 2 {
@@ -48,7 +49,7 @@ func asked(pairs ...string) map[string]string {
 	return annotations
 }
 
-// awaitErrors waits until an application knows that its calls fail and returns with what.
+// awaitErrors waits until calls of an application have failed, and returns the errors.
 func awaitErrors(t testing.TB, pod *corev1.Pod, port int) *stats.Stats {
 	t.Helper()
 	var found *stats.Stats
@@ -143,7 +144,7 @@ func mustKeepMounts(t testing.TB, pod *corev1.Pod) {
 	}
 }
 
-// A container can know the name and the path of another, and say so; what counts is the socket that it can reach.
+// A container can claim the name and the path of another container. Only the socket that it can reach counts.
 func TestAContainerGetsTheVerdictOfItsOwnIdentity(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t, restricted)

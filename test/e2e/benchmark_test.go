@@ -69,8 +69,8 @@ func benchmarkPropagation(b *testing.B, beside string, done func()) {
 	f := newFleet(b)
 	var pods, slowest []time.Duration
 	for b.Loop() {
-		// A kubelet looks at its pods once a second, and the last change was seen when it did: a change right after that
-		// would always wait for the whole second.
+		// A kubelet looks at its pods once a second, and the last change became visible at such a moment. Without a random pause,
+		// each change would wait for a whole second.
 		<-time.After(rand.N(time.Second))
 		took := f.change(b, 2*time.Minute)
 		pods = append(pods, took...)
@@ -97,7 +97,7 @@ func benchmarkPropagation(b *testing.B, beside string, done func()) {
 	b.ReportMetric(quantile(pods, 0.5), "s-median")
 	b.ReportMetric(quantile(pods, 0.99), "s-p99")
 	b.ReportMetric(float64(failed), "failed-calls")
-	b.ReportMetric(0, "ns/op") // the mean of a change and of the waiting for it says nothing
+	b.ReportMetric(0, "ns/op") // the default metric would mix the changes and the waiting between them
 	if failed > 0 {
 		b.Errorf("%d of %d calls failed, expected none", failed, calls)
 	}

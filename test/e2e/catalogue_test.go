@@ -19,20 +19,20 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
 )
 
-// The profiles are for namespaces with a label that only this test gives, so that the others' namespaces have none of them.
+// The profiles are for namespaces with a label that only this test sets. So the namespaces of other tests do not get them.
 func TestTheChartBringsTheCatalogueAndLeavesItBehind(t *testing.T) {
 	chart := environment.Chart(shared.Repository)
-	t.Cleanup(func() { // after the cleanup of restoreChart, or they would come back
+	t.Cleanup(func() { // this cleanup runs after the cleanup of restoreChart, or the operator would create them again
 		if err := shared.client.DeleteAllOf(timeoutContext(t, time.Minute), &v1alpha1.ClusterCryptoProfile{}, client.MatchingLabels{v1alpha1.CatalogueLabel: v1alpha1.CatalogueLabelValue}); err != nil {
 			t.Errorf("removing the catalogue: %v", err)
 		}
 	})
 	restoreChart(t)
-	// propagation=kubelet is another matter, which needs no installation of its own this way.
+	// propagation=kubelet is an independent setting. It is tested here to save another installation.
 	_, err := shared.helm.Install(t.Context(), chart, &shared.Images, "catalogue.enabled=true", "catalogue.namespaces=catalogue=wanted", "propagation=kubelet")
 	must(t, err)
 	namespace := newNamespace(t, map[string]string{"catalogue": "wanted"})
-	// A pod that is there before its set waits for the kubelet, which may look for it after a minute and a half only.
+	// A pod that was created before its set waits for the kubelet, which may take a minute and a half.
 	awaitCatalogue(t, func(*v1alpha1.ClusterCryptoProfile) error { return nil })
 	profilesConfigMap(t, namespace)
 	pod := createPod(t, appPod(namespace, inject("true"), nil))
@@ -48,7 +48,7 @@ func TestTheChartBringsTheCatalogueAndLeavesItBehind(t *testing.T) {
 
 	t.Run("with propagation=kubelet a change annotates no pod", func(t *testing.T) {
 		before := profilesConfigMap(t, namespace)
-		createProfile(t, namespace, "sha-512") // in place of the catalogue's Default
+		createProfile(t, namespace, "sha-512") // replaces Default of the catalogue
 		eventually(t, 30*time.Second, "the changed set is written", func() error {
 			if profilesConfigMap(t, namespace).ResourceVersion == before.ResourceVersion {
 				return errors.New("it is not")

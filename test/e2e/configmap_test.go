@@ -104,7 +104,7 @@ func TestANamespaceAdministratorCannotWriteTheProfilesConfigMap(t *testing.T) {
 		t.Errorf("the ConfigMap was changed: %+v", after)
 	}
 
-	// The policy stands in the way of nothing else.
+	// The policy allows everything else.
 	own := named(namespace)
 	own.Name = "application"
 	must(t, administrator.Create(t.Context(), own))

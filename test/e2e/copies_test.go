@@ -24,7 +24,7 @@ func TestACopyOfAnInjectedPodForDebuggingHasABroker(t *testing.T) {
 	t.Parallel()
 	for sentence, test := range map[string]struct {
 		labels map[string]string
-		// refused is the refusal that kubectl debug gets without further arguments, empty if it makes the copy.
+		// refused is the message with which kubectl debug fails without further arguments. It is empty if kubectl debug makes the copy.
 		refused string
 	}{
 		"in a namespace without the label": {},
@@ -66,8 +66,8 @@ func TestACopyOfAnInjectedPodForDebuggingHasABroker(t *testing.T) {
 	}
 }
 
-// expectSharedIdentity waits until the application of a copy calls and expects that the broker takes none of the callers
-// for the one that the profile names.
+// expectSharedIdentity waits until the application of a copy makes calls. It expects that the broker does not recognise any caller
+// as the caller that the profile names.
 func expectSharedIdentity(t testing.TB, namespace, name string) *corev1.Pod {
 	t.Helper()
 	var pod *corev1.Pod

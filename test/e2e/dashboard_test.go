@@ -42,7 +42,7 @@ func TestEveryPanelHasAnAnswerUnderLoad(t *testing.T) {
 	profile := makeEverythingHappen(t)
 	haveAChangeTimed(t, server, profile)
 
-	// A rate needs two scrapes. These wait until the calls and the failed ones have one, of all brokers.
+	// A rate needs two scrapes. The test waits until all brokers have a rate of calls and of failed calls.
 	for _, expression := range []string{
 		`sum(rate(crypto_broker_requests_total{code="OK"}[30s])) > 0`,
 		`sum(rate(crypto_broker_requests_total{code!="OK"}[30s])) > 0`,
@@ -55,7 +55,7 @@ func TestEveryPanelHasAnAnswerUnderLoad(t *testing.T) {
 	for i := range boards {
 		board := &boards[i]
 		if board.Name == keyAccessDashboard {
-			continue // the tests of the key access service ask its queries
+			continue // the tests of the key access service test the queries of this dashboard
 		}
 		eventually(t, time.Minute, "each query of the dashboard "+board.Name+" has an answer", func() error { return board.ExpectAnswers(t.Context(), server) })
 	}
@@ -98,8 +98,8 @@ func drawDashboards(t *testing.T, server *prometheus.Server, boards []dashboards
 // picturedPods is how many pods have the profile that makeEverythingHappen returns.
 const picturedPods = 5
 
-// makeEverythingHappen has every series of the dashboards come into being: pods injected, refused and without a broker,
-// calls that succeed and fail, profiles that change, that are refused, deprecated and withheld.
+// makeEverythingHappen causes every series of the dashboards: injected pods, refused pods and pods without a broker, calls that
+// succeed and fail, and profiles that change, are refused, deprecated or withheld.
 func makeEverythingHappen(t *testing.T) *v1alpha1.CryptoProfile {
 	namespace := newNamespace(t, nil)
 	profile := createProfile(t, namespace, "sha3-512")
@@ -117,7 +117,7 @@ func makeEverythingHappen(t *testing.T) *v1alpha1.CryptoProfile {
 	archive.Spec.Template.Annotations["cryptobroker.io/keys"] = "keys"
 	must(t, shared.client.Create(t.Context(), archive))
 	must(t, shared.client.Create(t.Context(), appDeployment(namespace, "billing", 1, map[string]string{"PROFILE": "Legacy", "INTERVAL": "100ms"})))
-	// An application with a name of a profile that is not there.
+	// An application that uses the name of a missing profile.
 	must(t, shared.client.Create(t.Context(), appDeployment(namespace, "misled", 1, map[string]string{"PROFILE": "Absent", "INTERVAL": "200ms"})))
 	for _, name := range []string{"archive", "billing", "misled"} {
 		readyPods(t, namespace, "app="+name, 1)
@@ -131,8 +131,8 @@ func makeEverythingHappen(t *testing.T) *v1alpha1.CryptoProfile {
 	return profile
 }
 
-// haveAChangeTimed changes a profile until the operator has timed a change. Only a leader that saw the whole of a change
-// times it, and the leader of the pods before an upgrade may have seen the first one.
+// haveAChangeTimed changes a profile until the operator has measured the time of a change. A leader measures only changes that it
+// has seen completely, and the previous leader may have seen the first change.
 func haveAChangeTimed(t *testing.T, server *prometheus.Server, profile *v1alpha1.CryptoProfile) {
 	t.Helper()
 	algorithms := []string{"sha3-256", "sha-256"}
@@ -149,7 +149,7 @@ func haveAChangeTimed(t *testing.T, server *prometheus.Server, profile *v1alpha1
 	t.Error("the operator has timed none of ten changes")
 }
 
-// missABroker makes a pod in a namespace that asks for brokers only afterwards, and returns the namespace.
+// missABroker makes a pod in a namespace, and only then makes the namespace ask for brokers. It returns the namespace.
 func missABroker(t *testing.T) (namespace string) {
 	t.Helper()
 	namespace = newNamespace(t, nil)
@@ -159,8 +159,8 @@ func missABroker(t *testing.T) (namespace string) {
 	return namespace
 }
 
-// withholdAProfile takes a profile of the cluster from a namespace, so that a weaker one of the namespace would count. It
-// returns the namespace.
+// withholdAProfile takes a profile of the cluster away from a namespace, so that a weaker profile of the namespace would be served.
+// It returns the namespace.
 func withholdAProfile(t *testing.T) (namespace string) {
 	t.Helper()
 	tier := map[string]string{"e2e-dashboard": fmt.Sprint(time.Now().UnixNano())}

@@ -60,14 +60,14 @@ func TestANamespaceAdministratorCannotWeakenWhatPodsAreServed(t *testing.T) {
 
 	administrator := profileAdministrator(t, namespace)
 	weak := &v1alpha1.CryptoProfile{ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: namespace}, Spec: hashing("Default", "sha-256")}
-	must(t, administrator.Create(t.Context(), weak)) // it does not count beside the cluster's
+	must(t, administrator.Create(t.Context(), weak)) // it has no effect, because the cluster has a profile of the same name
 	err := administrator.Patch(t.Context(), weak, client.RawPatch(types.MergePatchType,
 		[]byte(fmt.Sprintf(`{"metadata":{"annotations":{%q:"sha256:00"}}}`, v1alpha1.AllowWeakerAnnotation))))
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `verb "weaken"`) {
 		t.Errorf("the annotation that allows a weaker profile is answered with %v, expected a refusal", err)
 	}
 
-	// Somebody takes the label off the namespace, which no webhook sees, and the weaker profile would count.
+	// Somebody removes the label from the namespace. No webhook sees that, and the weaker profile would be served.
 	must(t, shared.client.Patch(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
 		client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"e2e-guard":null}}}`))))
 	var digest []string

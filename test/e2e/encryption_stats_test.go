@@ -15,7 +15,7 @@ import (
 
 // encryption has the numbers of an application's calls of EncryptData and DecryptData, each of which it makes once.
 type encryption struct {
-	// Calls is how many succeeded, and Failed how many failed, by the name of the code.
+	// Calls is the number of calls that succeeded. Failed has the numbers of failed calls by the name of the code.
 	Calls        int64            `json:"calls"`
 	Failed       map[string]int64 `json:"failed"`
 	LastFailed   time.Time        `json:"lastFailed"`
@@ -88,7 +88,7 @@ type outcome struct {
 	errors     []string
 }
 
-// during runs an event under load, and logs and returns what became of the calls. Calls of another profile must not fail.
+// during runs an event under load, and logs and returns the results of the calls. Calls of another profile must not fail.
 func during(t testing.TB, apps []corev1.Pod, event string, happens func()) *outcome {
 	t.Helper()
 	before, o := statsOfAll(t, apps), &outcome{began: time.Now(), failed: map[string]int64{}}

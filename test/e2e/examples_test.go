@@ -31,7 +31,7 @@ import (
 // imageOfExample matches the image in the manifest of an example.
 var imageOfExample = regexp.MustCompile(`registry\.example/hash-[a-z]+:v1`)
 
-// hashed is what an example answers.
+// hashed is the answer of an example.
 type hashed struct{ Algorithm, Digest string }
 
 func TestEachExampleServesInAPodWithABroker(t *testing.T) {
@@ -124,7 +124,7 @@ func expectAnswerAfterTheEnd(t *testing.T, pod *corev1.Pod, input []byte, want h
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+addressOf(pod)+"/hash", reader)
 	must(t, err)
 	request.ContentLength = int64(len(input))
-	// An application begins with a request when it says that it wants the body.
+	// An application has begun with a request when it asks for the body.
 	request.Header.Set("Expect", "100-continue")
 	client := &http.Client{Transport: &http.Transport{ExpectContinueTimeout: time.Minute}}
 	t.Cleanup(client.CloseIdleConnections)

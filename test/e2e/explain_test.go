@@ -38,7 +38,7 @@ func TestAPodThatWaitsForASecretOfItsKeysIsExplained(t *testing.T) {
 	})
 }
 
-// It is for no other test to run beside this one: its brokers would refuse their sets.
+// No other test may run at the same time, because its brokers would refuse their sets.
 func TestWorkloadsWhoseBrokersTrustASigningKeyThatIsGoneAreFoundExplainedAndRestarted(t *testing.T) {
 	namespace := newNamespace(t, nil)
 	profile := createProfile(t, namespace, "sha-256")

@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// imageGroup is a group that an image puts the user of the application into, podGroup one that the pod does.
+// imageGroup is a group to which the image adds the user of the application. podGroup is a group to which the pod adds the user.
 const imageGroup, podGroup = 4711, 4712
 
 func TestAPodWithTheStrictPolicyForGroupsReachesItsBrokerWithoutTheGroupsOfItsImage(t *testing.T) {
@@ -29,7 +29,7 @@ func TestAPodWithTheStrictPolicyForGroupsReachesItsBrokerWithoutTheGroupsOfItsIm
 	createProfile(t, namespace, "sha-384")
 	for policy, groups := range map[corev1.SupplementalGroupsPolicy][]int64{
 		corev1.SupplementalGroupsPolicyStrict: {podGroup, socketGroup},
-		// The image does name a group, or the test says nothing.
+		// The image has to name a group, or the test would prove nothing.
 		corev1.SupplementalGroupsPolicyMerge: {imageGroup, podGroup, socketGroup},
 	} {
 		t.Run(string(policy), func(t *testing.T) {

@@ -119,7 +119,7 @@ func run(t *testing.T, programs, script string) (output, errs string) {
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	defer cancel()
 	script = imageInGuides.ReplaceAllString(script, shared.Images.Registry+"/$1:"+shared.Images.Tag)
-	// A pipe whose reader has seen enough ends its writer, which is no failure: no pipefail.
+	// No pipefail: if the reader of a pipe ends early, the writer fails, and that is no failure of the guide.
 	command := exec.CommandContext(ctx, "bash", "-eu", "-c", script)
 	command.Dir = t.TempDir()
 	command.Env = append(os.Environ(), "KUBECONFIG="+shared.cluster.Kubeconfig, "PATH="+programs+":"+os.Getenv("PATH"))

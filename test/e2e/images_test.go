@@ -38,7 +38,7 @@ func writeImage(t testing.TB, archive, image, base string, files map[string]stri
 	manifest[0].RepoTags, manifest[0].Layers = []string{image}, append(manifest[0].Layers, digest+".tar")
 	layers := config["rootfs"].(map[string]any)
 	layers["diff_ids"] = append(layers["diff_ids"].([]any), "sha256:"+digest)
-	delete(config, "history") // it is the history of the earlier layers
+	delete(config, "history") // the history belongs to the earlier layers
 	described, err := json.Marshal(config)
 	must(t, err)
 	manifest[0].Config = fmt.Sprintf("%x.json", sha256.Sum256(described))

@@ -38,7 +38,7 @@ func TestPoliciesInTheAPIServerInjectInPlaceOfTheWebhook(t *testing.T) {
 		written()
 		admitted()
 	}
-	switchTo("policy", "broker.tlsProvider=openssl") // installed together, because each installation takes its time
+	switchTo("policy", "broker.tlsProvider=openssl") // installed together, because each installation takes long
 	awaitBrokerImage(t, namespace, "/broker-openssl:")
 	must(t, shared.client.Create(t.Context(), appDeployment(namespace, "app", 2, load)))
 	pods := readyPods(t, namespace, "app=app", 2)
@@ -98,8 +98,8 @@ func awaitInjection(t testing.TB, namespace, mode string) {
 	})
 }
 
-// awaitBrokerImage waits until the brokers of new pods have an image. The leader writes it into the template of the policies
-// after its election, which may be later than that the pods of the operator are ready.
+// awaitBrokerImage waits until the brokers of new pods have an image. The leader writes the image into the template of the policies
+// after its election, which may happen after the pods of the operator are ready.
 func awaitBrokerImage(t testing.TB, namespace, part string) {
 	t.Helper()
 	eventually(t, 3*time.Minute, "brokers of new pods have the image "+part, func() error {
@@ -116,8 +116,8 @@ func awaitBrokerImage(t testing.TB, namespace, part string) {
 	})
 }
 
-// again asks for a minute, as controllers do that try again: the API server takes up to 30 seconds to know the kind of the
-// policies' parameters. That a pod is admitted without its broker is never made good.
+// again repeats a request for a minute, as controllers do: the API server takes up to 30 seconds to know the kind of the policies'
+// parameters. If a pod is admitted without its broker, the test fails at once.
 func again(ask func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, time.Minute)
@@ -128,7 +128,7 @@ func again(ask func(context.Context) error) func(context.Context) error {
 	}
 }
 
-// write asks for a profile without making it.
+// write creates a profile as a dry run.
 func write(ctx context.Context, namespace string) error {
 	return shared.client.Create(ctx, &v1alpha1.CryptoProfile{
 		ObjectMeta: metav1.ObjectMeta{Name: "written", Namespace: namespace}, Spec: hashing("Written", "sha-256"),

@@ -21,7 +21,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/workload"
 )
 
-// restricted makes a namespace refuse every pod that the strictest of the Pod Security Standards forbids.
+// restricted makes a namespace refuse every pod that the Pod Security Standard "restricted" forbids.
 var restricted = map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}
 
 func TestADeploymentsPodsHashThroughTheirOwnBrokers(t *testing.T) {
@@ -53,7 +53,7 @@ func TestAJobCompletesWithItsBroker(t *testing.T) {
 	createProfile(t, namespace, "sha-256")
 	pod := appPod(namespace, inject("true"), map[string]string{"CALLS": "50", "INTERVAL": "1ms"})
 	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
-	// An init container behind the broker can call it, too.
+	// An init container after the broker can call it, too.
 	pod.Spec.InitContainers = []corev1.Container{appContainer("prepare", map[string]string{"CALLS": "5", "INTERVAL": "1ms"})}
 	job := &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{Name: "app", Namespace: namespace},
@@ -110,7 +110,7 @@ func TestABarePodUnderPodSecurityRestrictedHashesAsAnotherUserThanTheBroker(t *t
 	pod := createPod(t, appPod(namespace, inject("true"), nil))
 	expectNoFailure(t, pod, awaitCalls(t, pod, statsPort, nil, 20))
 
-	// The namespace does refuse what is not restricted, or the test says nothing.
+	// The namespace has to refuse pods that are not restricted, or the test would prove nothing.
 	loose := appPod(namespace, nil, nil)
 	loose.Spec.Containers[0].SecurityContext = nil
 	expectRefused(t, shared.client.Create(t.Context(), loose), "PodSecurity")

@@ -20,7 +20,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
-// Tokens count from every address here, so that nothing but a certificate refuses a stolen one.
+// Here tokens are valid from every address. So only the certificate can stop a stolen token.
 func TestPodsEncryptUnderAKeyWithCertificatesWithoutWhichAStolenTokenIsRefused(t *testing.T) {
 	users := startGatewayUsers(t, "keyGateway.brokerCertificates=required", "keyGateway.checkPodAddress=false")
 	victim, thief := &users.apps[0], &users.apps[1]

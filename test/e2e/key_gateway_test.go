@@ -109,7 +109,7 @@ func TestPodsEncryptUnderAKeyInAKeyManagerWhileItsPartsAreRestarted(t *testing.T
 		awaitKeyProviderReady(t)
 		during(t, apps, "nothing is restarted", func() { awaitEncryption(t, apps, 100) }).expectNoFailure(t)
 	})
-	// Brokers ask for the version of a key once a minute, which is awaited below.
+	// Brokers ask for the version of a key once a minute, and the test waits for that below.
 	must(t, users.manager.Rotate(t.Context(), providerKey))
 	t.Run("a token is refused from another address than its pod's", func(t *testing.T) {
 		expectStolenTokenRefused(t, users.namespace, &apps[0])
@@ -228,8 +228,8 @@ func createEncryptionProfiles(t testing.TB, namespace string) {
 	data.Spec.API.EncryptData = &v1alpha1.EncryptData{EncryptAlg: "aes-gcm", KeySize: 256, NonceStrategy: "random",
 		KeyIDs: []v1alpha1.KeyID{{ID: providerName + "/" + providerKey}}}
 	must(t, shared.client.Create(t.Context(), data))
-	// Only pods that are made after it get a token for the gateway. Kubelets bring pods authorities
-	// that the operator writes later only after a minute or so.
+	// Only pods that are created after the profile get a token for the gateway. If the operator writes the authorities later,
+	// kubelets bring them into pods only after about a minute.
 	eventually(t, time.Minute, "the namespace has the profile Data and the authorities of the gateway", func() error {
 		found := profilesConfigMap(t, namespace).Data
 		if !strings.Contains(found["Profiles.yaml"], providerName) || found[contract.KeyGatewayAuthorities] == "" {

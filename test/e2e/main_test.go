@@ -25,7 +25,7 @@ import (
 // clusterName is the name of the tests' own cluster.
 const clusterName = "e2e"
 
-// installed is what the process that brings everything up tells the one that runs the tests.
+// installed is the information that the process that brings everything up passes to the process that runs the tests.
 type installed struct {
 	Repository string
 	Cache      string
@@ -35,8 +35,8 @@ type installed struct {
 // installedVariable holds it as JSON, and marks the process that runs the tests.
 const installedVariable = "CRYPTO_BROKER_E2E_INSTALLED"
 
-// TestMain runs the tests in a second process, so that the cluster is removed whatever becomes of them: failure, panic,
-// timeout or Ctrl-C.
+// TestMain runs the tests in a second process. So the cluster is removed however the tests end: by a failure, a panic, a timeout or
+// Ctrl-C.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if state := os.Getenv(installedVariable); state != "" {
@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	if flag.Lookup("test.list").Value.String() != "" {
-		os.Exit(m.Run()) // lists the tests and runs none
+		os.Exit(m.Run()) // with -list, the program lists the tests and runs none
 	}
 	status, err := supervise()
 	if err != nil {
@@ -71,7 +71,7 @@ func supervise() (status int, err error) {
 			progress("the cluster stays, as E2E_KEEP=1 asks for: export KUBECONFIG=%s", cluster.Kubeconfig)
 			return
 		}
-		// The context may have ended, but what was made has to go.
+		// The context may have ended, but the cluster still has to be removed.
 		down, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 		defer cancel()
 		err = errors.Join(err, cluster.Down(down, os.Stderr))
@@ -103,8 +103,7 @@ func supervise() (status int, err error) {
 	return 0, nil
 }
 
-// endPrograms ends the operator and the brokers in order, for it is at its end that a program writes what was reached of
-// it.
+// endPrograms ends the operator and the brokers gracefully, because a program writes its coverage data at its end.
 func endPrograms(ctx context.Context, cluster *environment.Cluster) error {
 	progress("ending the programs, so that they write their coverage data")
 	helm, err := environment.NewHelm(ctx, os.Stderr, cluster)
@@ -128,7 +127,7 @@ func bringUp(ctx context.Context, cluster *environment.Cluster, keep bool) ([]by
 		return nil, err
 	}
 	if !keep {
-		// A run that was killed may have left a cluster with half of a test in it.
+		// A run that was killed may have left a cluster with the objects of an unfinished test.
 		if err := cluster.Down(ctx, os.Stderr); err != nil {
 			return nil, err
 		}

@@ -18,8 +18,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
 )
 
-// newNamespace makes a namespace for one test. At the end of the test it is removed, and if the test failed, what
-// happened in it is printed before.
+// newNamespace makes a namespace for one test, and removes it at the end of the test. If the test failed, it first prints what
+// happened in the namespace.
 func newNamespace(t testing.TB, labels map[string]string) string {
 	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-", Labels: labels}}
@@ -44,7 +44,7 @@ func newNamespace(t testing.TB, labels map[string]string) string {
 	return namespace.Name
 }
 
-// printDiagnostics logs what someone needs who wants to know why a test in this namespace failed.
+// printDiagnostics logs information that helps to find out why a test in this namespace failed.
 func printDiagnostics(ctx context.Context, t testing.TB, namespace string, age time.Duration) {
 	since := fmt.Sprintf("--since=%ds", int(age.Seconds())+5)
 	for _, arguments := range [][]string{

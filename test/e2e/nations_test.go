@@ -53,7 +53,7 @@ func (n nation) fullname() string {
 // host is the name by which pods reach the service.
 func (n nation) host() string { return n.fullname() + "." + n.namespace + ".svc" }
 
-// nations are two of them, the issuer that both trust, and the certificate that all three have: it is its own authority.
+// nations has both nations, the issuer that they trust, and the self-signed certificate that all three use.
 type nations struct {
 	a, b        nation
 	idp         *issuer.Issuer
@@ -179,12 +179,12 @@ func (n *nations) makeCertificate(t *testing.T, address string) {
 	must(t, err)
 }
 
-// claims are the claims of somebody of the mission, for both nations.
+// claims are the claims of a member of the mission, for both nations.
 func claims() map[string]any {
 	return map[string]any{"aud": []string{"nation-a", "nation-b"}, "missions": []string{"alpha"}}
 }
 
-// sharesOfFile is what a file says of its data key.
+// sharesOfFile has the key access objects of a file: the shares of its data key.
 type sharesOfFile struct {
 	Policy    string            `json:"policy"`
 	KeyAccess []json.RawMessage `json:"keyAccess"`

@@ -16,7 +16,7 @@ import (
 // replicas is the chart's default.
 const replicas = workload.Replicas
 
-// stopOperator takes the operator away and brings it back at the end of the test, if startOperator did not before.
+// stopOperator scales the operator to zero, and scales it up again at the end of the test if startOperator has not done so before.
 func stopOperator(t testing.TB) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -73,8 +73,8 @@ func TestWithoutTheOperator(t *testing.T) {
 	})
 }
 
-// expectDeletedSoon deletes a namespace without pods. Kubernetes itself takes five seconds before it begins to empty
-// one, and longer for pods than they take to end.
+// expectDeletedSoon deletes a namespace without pods. Kubernetes waits five seconds before it begins to empty a namespace, and pods
+// would take longer still.
 func expectDeletedSoon(t *testing.T, namespace string) {
 	t.Helper()
 	began := time.Now()

@@ -25,7 +25,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
-// plugin is kubectl crypto-broker, called with arguments, as the cluster's administrator.
+// plugin runs kubectl crypto-broker with arguments, as the administrator of the cluster.
 func plugin(t testing.TB) func(arguments ...string) string {
 	t.Helper()
 	run := pluginThatEndsWith(t)
@@ -35,7 +35,7 @@ func plugin(t testing.TB) func(arguments ...string) string {
 	}
 }
 
-// pluginThatEndsWith is the same for calls that are to end with an exit code.
+// pluginThatEndsWith does the same and expects an exit code.
 func pluginThatEndsWith(t testing.TB) func(code int, arguments ...string) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "kubectl-crypto_broker")
@@ -55,7 +55,7 @@ func pluginThatEndsWith(t testing.TB) func(code int, arguments ...string) string
 	}
 }
 
-// seenPod is what the plugin says of a pod.
+// seenPod is the plugin's output about a pod.
 type seenPod struct{ Pod, Workload, Broker, Set, Digest, Reason, Note string }
 
 func seenPods(t testing.TB, output string) []seenPod {

@@ -15,17 +15,17 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/workload"
 )
 
-// process is what the node's kernel knows of the first process of a container, in the node's own users and groups.
+// process describes the first process of a container as the kernel of the node sees it, with the user and group ids of the node.
 type process struct {
 	container   string
 	user, group int64
-	// groups are its supplemental ones in ascending order, without its own.
+	// groups are its supplemental groups in ascending order, without its primary group.
 	groups []int64
 	// firstUser is the user of the node that is root in the container.
 	firstUser int64
 }
 
-// processOf looks at a container that runs.
+// processOf returns the process of a running container.
 func processOf(t testing.TB, pod *corev1.Pod, container string) process {
 	t.Helper()
 	for _, each := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
@@ -52,7 +52,7 @@ func processOf(t testing.TB, pod *corev1.Pod, container string) process {
 	return process{}
 }
 
-// numbers are those in the line of a text that begins with a word.
+// numbers returns the numbers in the line of a text that begins with a word.
 func numbers(t testing.TB, text, word string) []int64 {
 	t.Helper()
 	for line := range strings.Lines(text) {

@@ -19,7 +19,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/workload"
 )
 
-// algorithms are all of the profile format, in an order in which neighbours differ.
+// algorithms are all hash algorithms of the profile format, in an order in which no two neighbours are equal.
 var algorithms = workload.Algorithms
 
 // hashing is a profile that offers HashData alone.
@@ -50,8 +50,8 @@ func changeSpec(t *testing.T, profile *v1alpha1.CryptoProfile, change func(*v1al
 	})
 }
 
-// changeHash writes another algorithm into a profile and returns when the writing began. Where the new one is weaker, it
-// allows that, as an administrator of the cluster may.
+// changeHash writes another algorithm into a profile, and returns the time at which the write began. If the new algorithm is
+// weaker, it allows the change as an administrator of the cluster.
 func changeHash(t testing.TB, object client.Object, algorithm string) time.Time {
 	t.Helper()
 	began, err := shared.load.ChangeHash(t.Context(), object, algorithm)
@@ -59,8 +59,8 @@ func changeHash(t testing.TB, object client.Object, algorithm string) time.Time 
 	return began
 }
 
-// createSet makes a set of that many profiles, all cluster-wide ones that only namespaces with the returned label get.
-// Each offers to hash and to sign certificates, so that the set has the size of a real one. The first, returned, is
+// createSet makes a set of the given number of profiles. They are ClusterCryptoProfiles that only namespaces with the returned
+// label get. Each offers to hash and to sign certificates, so that the set has the size of a real one. The first, returned, is
 // "Default".
 func createSet(t testing.TB, count int) (label map[string]string, first *v1alpha1.ClusterCryptoProfile) {
 	t.Helper()

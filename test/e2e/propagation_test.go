@@ -24,11 +24,11 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/workload"
 )
 
-// resync is what a kubelet takes at least to notice a changed ConfigMap by itself; propagation has to be faster.
+// resync is the shortest time in which a kubelet notices a changed ConfigMap by itself. Propagation has to be faster.
 const resync = 10 * time.Second
 
-// changeTimeout is how long tests wait for a change where its speed is not what they test. An operator that has just been
-// restarted may have to wait until the lease of the leader before it ends, and then the kubelet may find the change by itself.
+// changeTimeout is how long tests wait for a change if they do not test its speed. An operator that was restarted may have to wait
+// until the lease of the previous leader expires, and then the kubelet may have to find the change by itself.
 const changeTimeout = 2 * time.Minute
 
 // load makes an application call about 180 times a second.
@@ -56,8 +56,8 @@ func newFleet(t testing.TB) *fleet {
 	return f
 }
 
-// change gives the profile another algorithm and returns how long after the beginning of that each application saw it
-// in a reply.
+// change gives the profile another algorithm. It returns for each application the time from the beginning of the change to the
+// first reply with the new algorithm.
 func (f *fleet) change(t testing.TB, within time.Duration) []time.Duration {
 	t.Helper()
 	algorithm := algorithms[f.next%len(algorithms)]
@@ -70,8 +70,8 @@ func (f *fleet) change(t testing.TB, within time.Duration) []time.Duration {
 	return took
 }
 
-// awaitAlgorithm waits until an application has seen an algorithm in a reply after a change, and returns how long after
-// it. The time is the application's own, on the same machine.
+// awaitAlgorithm waits until an application has seen an algorithm in a reply after a change, and returns the time since the change.
+// The application measures the time on the same machine.
 func awaitAlgorithm(t testing.TB, pod *corev1.Pod, algorithm string, changed time.Time, within time.Duration) time.Duration {
 	t.Helper()
 	var seen time.Time
@@ -120,7 +120,7 @@ func TestWithoutThePatchAChangeTakesAsLongAsTheKubeletsResync(t *testing.T) {
 	profile := createProfile(t, namespace, "sha-256")
 	pod := createPod(t, appPod(namespace, inject("true"), nil))
 	refuseAnnotations(t, pod)
-	// The kubelet syncs a pod while it starts; it has to be left alone from then on.
+	// The kubelet syncs a pod while the pod starts. After that nothing may cause another sync.
 	awaitCalls(t, pod, statsPort, nil, 50)
 	took := awaitAlgorithm(t, pod, "sha3-512", changeHash(t, profile, "sha3-512"), 150*time.Second)
 	t.Logf("without the annotation patch, the change was seen after %.1f s", took.Seconds())
@@ -130,8 +130,8 @@ func TestWithoutThePatchAChangeTakesAsLongAsTheKubeletsResync(t *testing.T) {
 	expectNoFailure(t, pod, mustStats(t, pod))
 }
 
-// refuseAnnotations keeps the operator from annotating the pods of one namespace, and with that from waking their kubelets,
-// until the test ends. It returns once the API server refuses that for a pod.
+// refuseAnnotations keeps the operator from annotating the pods of one namespace until the test ends. So their kubelets are not
+// woken. It returns once the API server refuses such an annotation.
 func refuseAnnotations(t testing.TB, pod *corev1.Pod) {
 	t.Helper()
 	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{
@@ -207,8 +207,8 @@ func TestABrokerThatTheOperatorCannotReachIsUnverified(t *testing.T) {
 	}
 }
 
-// dropPackets has the node drop, as a NetworkPolicy would, what other pods send to a pod's port, until mend is called
-// or the test ends.
+// dropPackets makes the node drop packets from other pods to a pod's port, as a NetworkPolicy would, until mend is called or the
+// test ends.
 func dropPackets(t testing.TB, address string, port int) (mend func()) {
 	t.Helper()
 	rule := func(verb string) []string {

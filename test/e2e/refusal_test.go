@@ -51,7 +51,7 @@ func TestABrokenFileDoesNotReplaceAGoodSet(t *testing.T) {
 	good, err := brokerProfiles(t, pod)
 	must(t, err)
 
-	// Nobody but the operator can write the file, so the test writes it in its name while it is away.
+	// Only the operator can write the file, so the test writes it as the operator while the operator does not run.
 	stopOperator(t)
 	operator := as(t, environment.OperatorUser,
 		"system:serviceaccounts", "system:serviceaccounts:"+environment.Namespace)
@@ -88,7 +88,7 @@ func TestABrokenFileDoesNotReplaceAGoodSet(t *testing.T) {
 	expectNoFailure(t, pod, mustStats(t, pod))
 }
 
-// wake has the kubelet look at a pod's ConfigMap now, in the way the operator does.
+// wake makes the kubelet look at a pod's ConfigMap now, as the operator does.
 func wake(t testing.TB, operator client.Client, pod *corev1.Pod) {
 	t.Helper()
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:"e2e.%d"}}}`, contract.ProfilesDigestAnnotation, time.Now().UnixNano())

@@ -16,7 +16,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
 )
 
-// TestPoliciesInRegoAreCheckedBesideTheOperator installs the container that checks them, and applies policies.
+// TestPoliciesInRegoAreCheckedBesideTheOperator installs the container that checks policies in Rego, and applies policies.
 func TestPoliciesInRegoAreCheckedBesideTheOperator(t *testing.T) {
 	restoreChart(t)
 	_, err := shared.helm.Install(t.Context(), environment.Chart(shared.Repository), &shared.Images,
@@ -40,7 +40,7 @@ func TestPoliciesInRegoAreCheckedBesideTheOperator(t *testing.T) {
 	must(t, err)
 }
 
-// expectNoToken expects that the container has an empty folder in the place of the operator's token.
+// expectNoToken expects that the container has an empty folder instead of the operator's token.
 func expectNoToken(t *testing.T) {
 	t.Helper()
 	var pods corev1.PodList

@@ -22,7 +22,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
 )
 
-// removal takes parts of the operator away while pods of a namespace call.
+// removal removes parts of the operator while pods of a namespace make calls.
 type removal struct {
 	namespace string
 	// serving are pods that have to serve all the time. ending are pods with a broker that are deleted, one after the
@@ -44,7 +44,7 @@ func TestTheOperatorIsRemovedInAnyOrderWhilePodsCall(t *testing.T) {
 	}
 	awaitPropagated(t, kept, 4)
 	kustomization := filepath.Join(shared.Repository, "config", "default")
-	pace := time.NewTicker(20 * time.Millisecond) // they are not the load that the test is about
+	pace := time.NewTicker(20 * time.Millisecond) // these pods do not belong to the load of the test
 	defer pace.Stop()
 	admitted := askAllTheTime(t, "pods that ask for no broker", func(ctx context.Context) error {
 		<-pace.C
@@ -112,8 +112,8 @@ func (r *removal) profile() *v1alpha1.CryptoProfile {
 	return &v1alpha1.CryptoProfile{ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: r.namespace}, Spec: hashing("Default", "sha3-512")}
 }
 
-// install installs the chart over what is left of it. Where the profile went with its definition, it is made again. Then a
-// new pod serves it.
+// install installs the chart over the remaining objects. If the profile was deleted with its definition, it creates the profile
+// again. Then it waits until a new pod serves it.
 func (r *removal) install(t *testing.T) {
 	t.Helper()
 	_, err := shared.helm.Install(t.Context(), environment.Chart(shared.Repository), &shared.Images)
@@ -135,8 +135,8 @@ func (r *removal) install(t *testing.T) {
 	expectCallsGoOn(t, r.serving)
 }
 
-// expectReadyWithout waits until each replica of the operator reports that a webhook configuration is missing, and fails
-// the test if one is not ready then, so that nobody could write profiles.
+// expectReadyWithout waits until each replica of the operator reports that a webhook configuration is missing. It fails the test if
+// a replica is not ready then, because nobody could write profiles.
 func expectReadyWithout(t *testing.T, kind string) {
 	t.Helper()
 	pods, err := shared.clientset.CoreV1().Pods(environment.Namespace).List(t.Context(), metav1.ListOptions{})
@@ -156,7 +156,7 @@ func expectReadyWithout(t *testing.T, kind string) {
 	}
 }
 
-// kubectlDelete deletes what there is of these, and waits until it is gone.
+// kubectlDelete deletes the given objects that exist, and waits until they are gone.
 func kubectlDelete(t *testing.T, arguments ...string) {
 	t.Helper()
 	if output, err := kubectl(t, "", append([]string{"delete", "--ignore-not-found", "--timeout=90s"}, arguments...)...); err != nil {

@@ -28,8 +28,8 @@ import (
 // refusedForItsRevision matches metrics of a broker that refused a set because of its revision.
 var refusedForItsRevision = regexp.MustCompile(`(?m)^crypto_broker_profiles_rejections_total\{reason="RevisionRejected"\} [1-9]`)
 
-// The suite's own cluster is restored: a test that is not parallel has it for itself, and the backup is as young as the
-// test, so that nothing of others is in what is lost.
+// The test restores the suite's own cluster. No other test runs at the same time, and the backup is made during this test, so other
+// tests lose nothing.
 func TestEtcdIsRestoredFromABackupUnderRunningPods(t *testing.T) {
 	namespace := newNamespace(t, nil)
 	profile := createProfile(t, namespace, "sha-256")
@@ -40,8 +40,8 @@ func TestEtcdIsRestoredFromABackupUnderRunningPods(t *testing.T) {
 	backup := filepath.Join(t.TempDir(), "etcd.snapshot")
 	must(t, shared.cluster.Snapshot(t.Context(), os.Stderr, backup))
 
-	// Of all this the backup knows nothing: another signing key, a stronger profile, and a pod that trusts that key alone
-	// and demands no less than that profile.
+	// The backup does not have these changes: another signing key, a stronger profile, and a pod that trusts only that key and
+	// accepts no older set.
 	rotateSigningKey(t, pod)
 	awaitAlgorithm(t, pod, "sha3-512", changeHash(t, profile, "sha3-512"), changeTimeout)
 	late := createPod(t, appPod(namespace, inject("true"), nil))
@@ -49,7 +49,7 @@ func TestEtcdIsRestoredFromABackupUnderRunningPods(t *testing.T) {
 	served, err := brokerProfiles(t, pod)
 	must(t, err)
 
-	// An operator that is held shows what brokers do by themselves.
+	// While the operator is stopped, the test sees what brokers do by themselves.
 	end := holdOperator(t)
 	must(t, shared.cluster.Restore(t.Context(), os.Stderr, backup))
 	must(t, shared.client.Get(t.Context(), client.ObjectKeyFromObject(profile), profile))
@@ -92,7 +92,7 @@ func TestEtcdIsRestoredFromABackupUnderRunningPods(t *testing.T) {
 		})
 	})
 
-	deleteLease(t) // the operator that is killed now can't release it
+	deleteLease(t) // the operator, which was killed, cannot release the lease
 	began := time.Now()
 	end()
 	t.Run("the operator signs what the restored resources say with a higher revision", func(t *testing.T) {
@@ -108,7 +108,7 @@ func TestEtcdIsRestoredFromABackupUnderRunningPods(t *testing.T) {
 		}
 	})
 	t.Run("new pods trust the key of the backup and serve the same", func(t *testing.T) {
-		must(t, shared.load.ScaleOperator(t.Context(), replicas)) // waits until all answer
+		must(t, shared.load.ScaleOperator(t.Context(), replicas)) // this waits until all brokers answer
 		fresh := createPod(t, appPod(namespace, inject("true"), nil))
 		if trustedKeys(t, fresh) != trustedKeys(t, pod) {
 			t.Errorf("they trust %s, expected %s", trustedKeys(t, fresh), trustedKeys(t, pod))
@@ -160,7 +160,7 @@ func TestASigningSecretThatIsPutBackAloneIsReportedAndBrokersServeOn(t *testing.
 	expectAlgorithms(t, found, "sha-256")
 	expectNoFailure(t, fresh, found)
 
-	// What a restart of its workload does.
+	// The same as a restart of the workload.
 	must(t, shared.client.Delete(t.Context(), fresh))
 	createPod(t, appPod(namespace, inject("true"), nil))
 	awaitPropagated(t, profile, 2)
@@ -179,8 +179,8 @@ func expectAlgorithms(t testing.TB, found *stats.Stats, expected ...string) {
 	}
 }
 
-// holdOperator stops the processes of all replicas as they stand, until end is called or the test ends. Then they are
-// killed and begin anew, as after an outage of the API server that outlasts the leader's lease.
+// holdOperator stops the processes of all replicas until end is called or the test ends. Then it kills them, and they start again,
+// as after an outage of the API server that is longer than the leader's lease.
 func holdOperator(t testing.TB) (end func()) {
 	t.Helper()
 	pods, err := shared.clientset.CoreV1().Pods(environment.Namespace).List(t.Context(), metav1.ListOptions{

@@ -50,7 +50,7 @@ func TestARolloutThatBreaksOnePodGoesBackByItself(t *testing.T) {
 	}
 	awaitDigests(t, pods, "sha-256", 20)
 
-	// The same change without the mistake waits after its first step.
+	// The same change without the mistake stops after its first step.
 	changeSpec(t, profile, func(spec *v1alpha1.ProfileSpec) {
 		spec.Callers.Containers = []string{"app", "other"}
 		spec.Rollout.Steps = []v1alpha1.RolloutStep{{SetWeight: ptr.To[int32](10), Pause: &v1alpha1.RolloutPause{}}}

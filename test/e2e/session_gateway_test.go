@@ -38,12 +38,12 @@ var manifest = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```")
 // otherPort is a port of the pod that has nothing to do with the gateway.
 const otherPort = 9090
 
-// The application is the one of the demo: it knows nothing of sessions. A container beside it serves a port without the
-// gateway.
+// The application is the demo application, which knows nothing about sessions. Another container of the pod serves a port without
+// the gateway.
 func TestAPodServesEncryptedSessionsAsThePageShows(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t, nil)
-	createProfile(t, namespace, "sha-384") // of the calls that the application makes by itself
+	createProfile(t, namespace, "sha-384") // from the calls that the application makes by itself
 	profile, deployment, service, ingress := objectsOfThePage(t)
 	pod := &deployment.Spec.Template.Spec
 	documented := pod.Containers[0]
@@ -59,7 +59,7 @@ func TestAPodServesEncryptedSessionsAsThePageShows(t *testing.T) {
 		each.SetNamespace(namespace)
 		must(t, shared.client.Create(t.Context(), each))
 	}
-	app := &readyPods(t, namespace, "app=shop", 1)[0] // by the probe through the gateway, and the one of the other port
+	app := &readyPods(t, namespace, "app=shop", 1)[0] // calls of the probe through the gateway, and of the probe of the other port
 	server := func(port int) string { return "http://" + net.JoinHostPort(service.Spec.ClusterIP, strconv.Itoa(port)) }
 
 	plain := sessionclient.New(t, server(int(service.Spec.Ports[0].Port)), false)
@@ -100,7 +100,7 @@ func TestAPodServesEncryptedSessionsAsThePageShows(t *testing.T) {
 	for protocol, clientID := range map[string]string{"session-v1": "", "session-v2": "shop-1"} {
 		c := sessionclient.New(t, plain.URL, false).Connect(clientID)
 		r := c.Request(http.MethodPost, "/echo", `{"amount":5}`)
-		r.Header["X-Session-Id"] = []string{"S-00000000000000000000000000000000"} // of somebody else
+		r.Header["X-Session-Id"] = []string{"S-00000000000000000000000000000000"} // sessions of somebody else
 		repeated := r.Clone(t.Context())
 		var err error
 		repeated.Body, err = r.GetBody()
@@ -127,7 +127,7 @@ func TestPodsShareSessionsInRedis(t *testing.T) {
 	const password = "password-of-the-test"
 	redis := redisserver.StartAt(t, hostAddress(t), "--requirepass", password)
 	namespace := newNamespace(t, nil)
-	createProfile(t, namespace, "sha-384") // of the calls that the application makes by itself
+	createProfile(t, namespace, "sha-384") // from the calls that the application makes by itself
 	profile, _, _, _ := objectsOfThePage(t)
 	profile.Namespace, profile.Spec.API.Session.Store = namespace, "redis"
 	must(t, shared.client.Create(t.Context(), profile))

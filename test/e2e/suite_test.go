@@ -41,7 +41,7 @@ func setUpSuite(state string) error {
 	if err := json.Unmarshal([]byte(state), &s.installed); err != nil {
 		return fmt.Errorf("read %s: %w", installedVariable, err)
 	}
-	// What the API server warns of belongs into the tests' output.
+	// The warnings of the API server belong into the output of the tests.
 	log.SetLogger(funcr.New(func(prefix, arguments string) { progress("%s %s", prefix, arguments) }, funcr.Options{}))
 	var err error
 	if s.cluster, err = environment.LocalCluster(clusterName); err != nil {
@@ -58,8 +58,8 @@ func setUpSuite(state string) error {
 	return nil
 }
 
-// restoreChart installs the chart with its own values at the end of a test that failed, so that the tests behind it find the
-// operator. A test that passes has done that as its last step.
+// restoreChart installs the chart with its own values at the end of a test that failed, so that later tests find the operator. A
+// test that passes does this as its last step.
 func restoreChart(t testing.TB) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -72,7 +72,7 @@ func restoreChart(t testing.TB) {
 	})
 }
 
-// as is a client that acts as somebody else.
+// as returns a client that impersonates another user.
 func as(t testing.TB, user string, groups ...string) client.Client {
 	t.Helper()
 	config := rest.CopyConfig(shared.config)
@@ -132,7 +132,7 @@ func expectRefused(t testing.TB, err error, parts ...string) {
 	}
 }
 
-// timeoutContext is a context for what is cleaned up behind a test, whose own context has ended by then.
+// timeoutContext returns a context for the cleanup after a test, because the context of the test has ended by then.
 func timeoutContext(t testing.TB, timeout time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), timeout)
 	t.Cleanup(cancel)

@@ -22,7 +22,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/workload"
 )
 
-// withoutConfigMapPolicy takes away, until the test ends, what keeps others from writing the ConfigMaps of profiles.
+// withoutConfigMapPolicy removes the policy that protects the ConfigMaps of profiles, until the test ends.
 func withoutConfigMapPolicy(t *testing.T) {
 	t.Helper()
 	bindings := shared.clientset.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()
@@ -39,7 +39,7 @@ func withoutConfigMapPolicy(t *testing.T) {
 	must(t, bindings.Delete(t.Context(), name, metav1.DeleteOptions{}))
 }
 
-// awaitBroker waits until a broker tells what is expected, by digest, revision and reason.
+// awaitBroker waits until a broker reports the expected digest, revision and reason.
 func awaitBroker(t testing.TB, pod *corev1.Pod, expected brokerState) brokerState {
 	t.Helper()
 	var found brokerState
@@ -78,7 +78,7 @@ func TestABrokerTakesNoSetButTheNewestOfItsNamespace(t *testing.T) {
 		t.Fatalf("found the revisions %d and then %d, expected a higher one", before.Revision, served.Revision)
 	}
 
-	// What the policy refuses anyhow, and the operator puts right at once, is tried without both.
+	// The policy would refuse these changes, and the operator would revert them, so the test removes both first.
 	stopOperator(t)
 	withoutConfigMapPolicy(t)
 	administrator := namespaceAdministrator(t, namespace)
@@ -96,12 +96,12 @@ func TestABrokerTakesNoSetButTheNewestOfItsNamespace(t *testing.T) {
 		{"an edited set", forged, "SignatureRejected", pod, false},
 		{"a set without a signature", map[string]string{"Profiles.yaml": forged["Profiles.yaml"]}, "SignatureRejected", pod, false},
 		{"yesterday's set, and kill -9", yesterday, "RevisionRejected", pod, true},
-		// The snapshot of the pod's admission, which is yesterday's, went with the first change.
+		// The first change removed the snapshot from the pod's admission, which is old by now.
 		{"no set, and kill -9", nil, "SignatureRejected", another, true},
 	} {
 		t.Run(attempt.sentence+" is not served", func(t *testing.T) {
 			pod := attempt.pod
-			// The admission policies take a moment to notice that one is gone.
+			// The API server takes a moment to notice that a policy was deleted.
 			eventually(t, 60*time.Second, "the namespace's administrator has done it", func() error {
 				found := &corev1.ConfigMap{}
 				if err := administrator.Get(t.Context(), key, found); err != nil {
@@ -151,7 +151,7 @@ func TestABrokerTakesNoSetButTheNewestOfItsNamespace(t *testing.T) {
 	awaitPropagated(t, profile, 2)
 }
 
-// touch has the kubelet look at a pod, in a way that whoever may change the pod has.
+// touch makes the kubelet look at a pod, by a change that any user with the right to change the pod can make.
 func touch(t testing.TB, user client.Client, pod *corev1.Pod) {
 	t.Helper()
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{"example.org/touched":"%d"}}}`, time.Now().UnixNano())
@@ -178,7 +178,7 @@ func TestASigningKeyIsRotatedUnderRunningPods(t *testing.T) {
 	awaitPropagated(t, profile, 2)
 }
 
-// rotateSigningKey asks for another signing key and waits until new pods trust it, and not what an old pod does.
+// rotateSigningKey asks for another signing key, and waits until new pods trust it and no longer the keys of an old pod.
 func rotateSigningKey(t testing.TB, old *corev1.Pod) {
 	t.Helper()
 	_, err := shared.clientset.CoreV1().Secrets(environment.Namespace).Patch(t.Context(), environment.Release+"-signing",
@@ -202,7 +202,7 @@ func awaitTrust(t testing.TB, namespace, what string, expected func(keys string)
 	})
 }
 
-// trustedKeys are the keys that the broker of a pod takes signatures by.
+// trustedKeys returns the keys whose signatures the broker of a pod accepts.
 func trustedKeys(t testing.TB, pod *corev1.Pod) string {
 	t.Helper()
 	for _, argument := range pod.Spec.InitContainers[0].Args {

@@ -44,7 +44,7 @@ func TestAFileForTwoNationsNeedsBothOfThem(t *testing.T) {
 	}
 	n.expectOfA(t, file, "permit", "permit")
 
-	// Nation B is killed. Its share is missing, whoever is asked.
+	// Nation B is killed. Its share is missing, anybody who is asked.
 	n.scale(t, n.b, 0)
 	_, err := kubectl(t, "", "delete", "pods", "--selector=app.kubernetes.io/component=key-access", "--namespace", n.b.namespace, "--grace-period=0", "--force")
 	must(t, err)
@@ -131,8 +131,8 @@ func (n *nations) eventually(t *testing.T, app *corev1.Pod, file []byte, status 
 	})
 }
 
-// expectOfA expects that nation A, which is asked for both shares, has these results: for its own share, and for nation B's one
-// with all these parts.
+// expectOfA asks nation A for both shares. It expects these results: one for nation A's own share, and one for nation B's share
+// that contains all given parts.
 func (n *nations) expectOfA(t *testing.T, file []byte, own string, other ...string) {
 	t.Helper()
 	eventually(t, 30*time.Second, "nation A has asked nation B", func() error {

@@ -26,7 +26,7 @@ type previous struct {
 	source, chart string
 	// images are what the chart is installed with. It is nil if the chart names them itself.
 	images *environment.Images
-	// broker is the name of the image of its brokers.
+	// broker is the name of the image of the brokers of this version.
 	broker string
 }
 
@@ -97,8 +97,8 @@ func expectBroker(t testing.TB, pod *corev1.Pod, image string) {
 	}
 }
 
-// definition is what is compared of a definition of a resource. The values of its versions are those of JSON, so that they do not depend on how
-// they were printed.
+// definition has the fields of a resource definition that the test compares. The values of its versions are parsed JSON, so that
+// they do not depend on the formatting.
 type definition struct {
 	Metadata struct{ Name string }
 	Spec     struct{ Versions []any }

@@ -63,7 +63,7 @@ func TestTheChartIsUpgradedUninstalledAndInstalledAgainWhilePodsCall(t *testing.
 			expectBroker(t, &pods[i], before.broker)
 		}
 		awaitPropagated(t, profile, 3)
-		awaitOperatorPods(t, replicas) // replicas on their way out answer to the last, and put their broker into pods
+		awaitOperatorPods(t, replicas) // replicas that are being stopped answer until the end, and put their version of the broker into pods
 		fresh := createPod(t, appPod(namespace, inject("true"), nil))
 		expectBroker(t, fresh, shared.Images.Image("broker"))
 		must(t, shared.client.Delete(t.Context(), fresh))
@@ -105,7 +105,7 @@ func TestTheChartIsUpgradedUninstalledAndInstalledAgainWhilePodsCall(t *testing.
 	})
 }
 
-// uninstall removes the release and waits until the operator's pods are gone, which answer to the last.
+// uninstall removes the release, and waits until the pods of the operator are gone, because they answer until their end.
 func uninstall(t testing.TB) {
 	t.Helper()
 	_, err := shared.helm.Uninstall(t.Context())
@@ -132,7 +132,7 @@ func awaitOperatorPods(t testing.TB, count int) {
 	})
 }
 
-// awaitLeader waits until one of the operator's present pods is the one that runs the reconcilers.
+// awaitLeader waits until one of the present pods of the operator is the leader.
 func awaitLeader(t testing.TB) {
 	t.Helper()
 	eventually(t, time.Minute, "one of the operator's pods is elected", func() error {
@@ -154,8 +154,8 @@ func awaitLeader(t testing.TB) {
 	})
 }
 
-// admitAllTheTime asks for pods with a broker, without making them, until the returned function is called, which fails the
-// test if one was refused or admitted without.
+// admitAllTheTime creates pods with a broker as dry runs until the returned function is called. That function fails the test if a
+// pod was refused or admitted without a broker.
 func admitAllTheTime(t testing.TB, namespace string) (stop func()) {
 	t.Helper()
 	return askAllTheTime(t, "pods with a broker", func(ctx context.Context) error { return admit(ctx, namespace) })
@@ -163,7 +163,7 @@ func admitAllTheTime(t testing.TB, namespace string) (stop func()) {
 
 var errWithoutBroker = errors.New("the pod was admitted without exactly one broker")
 
-// admit asks for a pod with a broker without making it.
+// admit creates a pod with a broker as a dry run.
 func admit(ctx context.Context, namespace string) error {
 	pod := appPod(namespace, inject("true"), nil)
 	if err := shared.client.Create(ctx, pod, client.DryRunAll); err != nil {
@@ -175,8 +175,7 @@ func admit(ctx context.Context, namespace string) error {
 	return nil
 }
 
-// askAllTheTime asks for something again and again until the returned function is called, which fails the test if one answer
-// was an error.
+// askAllTheTime repeats a request until the returned function is called. That function fails the test if one of the requests failed.
 func askAllTheTime(t testing.TB, what string, ask func(context.Context) error) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -19,7 +19,7 @@ const (
 	brokerUser = 65532
 	// socketGroup is the chart's default.
 	socketGroup = 60471
-	// userNamespace is how many users and groups the kubelet maps into the user namespace of a pod.
+	// userNamespace is the number of users and groups that the kubelet maps into the user namespace of a pod.
 	userNamespace = 65536
 )
 
@@ -36,7 +36,7 @@ func TestAPodWithAUserNamespaceOfItsOwnHasABrokerThatIsNoUserOfTheNode(t *testin
 	pod = createPod(t, pod)
 
 	t.Run("and the node runs it as a user of the pod's range", func(t *testing.T) {
-		// What is looked at tells the two kinds of pods apart.
+		// The test checks a property that differs between the two kinds of pods.
 		if found := processOf(t, ordinary, contract.BrokerContainer); found.user != brokerUser || found.firstUser != 0 {
 			t.Errorf("without a user namespace of its own: found %+v, expected the user %d of the node", found, brokerUser)
 		}

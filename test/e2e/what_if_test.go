@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// brokenCalls is what what-if says with -o json.
+// brokenCalls is the output of what-if with -o json.
 type brokenCalls struct {
 	Findings []struct {
 		Workload, Container, Profile, Operation, Algorithm, Effect, Why string

@@ -28,22 +28,22 @@ const (
 	brokerStatusPort = 9470
 )
 
-// appContainer calls its broker; environment is what the application takes as its options.
+// appContainer returns a container that calls its broker. environment has the options of the application.
 func appContainer(name string, environment map[string]string) corev1.Container {
 	return shared.load.Container(name, environment)
 }
 
-// appPod is a pod of one application; annotations are the pod's.
+// appPod returns a pod with one application and with annotations.
 func appPod(namespace string, annotations, environment map[string]string) *corev1.Pod {
 	return shared.load.Pod(namespace, annotations, environment)
 }
 
-// inject is the annotation that asks for a broker.
+// inject returns the annotation that asks for a broker.
 func inject(value string) map[string]string {
 	return workload.Inject(value)
 }
 
-// appDeployment is a Deployment of such pods.
+// appDeployment returns a Deployment of such pods.
 func appDeployment(namespace, name string, replicas int32, environment map[string]string) *appsv1.Deployment {
 	return shared.load.Deployment(namespace, name, replicas, environment)
 }
@@ -90,7 +90,7 @@ func createPod(t testing.TB, pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// hasBroker is true if a broker was put into the pod.
+// hasBroker reports whether the pod has a broker.
 func hasBroker(pod *corev1.Pod) bool {
 	for _, each := range pod.Spec.InitContainers {
 		if each.Name == contract.BrokerContainer {
@@ -100,7 +100,7 @@ func hasBroker(pod *corev1.Pod) bool {
 	return false
 }
 
-// podGet asks a pod's port through the API server.
+// podGet sends a GET request to a pod's port through the API server.
 func podGet(ctx context.Context, pod *corev1.Pod, port int, path string) ([]byte, error) {
 	return shared.clientset.CoreV1().RESTClient().Get().Namespace(pod.Namespace).Resource("pods").
 		Name(pod.Name + ":" + strconv.Itoa(port)).SubResource("proxy").Suffix(path).Timeout(5 * time.Second).DoRaw(ctx)
@@ -116,7 +116,7 @@ func appStats(t testing.TB, pod *corev1.Pod, port int) (*stats.Stats, error) {
 	return found, json.Unmarshal(data, found)
 }
 
-// mustStats is appStats for an application that is known to answer.
+// mustStats does the same as appStats, and fails the test if the application does not answer.
 func mustStats(t testing.TB, pod *corev1.Pod) *stats.Stats {
 	t.Helper()
 	found, err := appStats(t, pod, statsPort)
@@ -153,7 +153,7 @@ func expectNoFailure(t testing.TB, pod *corev1.Pod, found *stats.Stats) {
 	}
 }
 
-// brokerState is what a broker tells at /profiles.
+// brokerState is the document that a broker serves at /profiles.
 type brokerState struct {
 	Digest   string    `json:"digest"`
 	Revision int64     `json:"revision"`
@@ -177,7 +177,7 @@ func hostAddress(t testing.TB) string {
 	must(t, err)
 	for _, each := range nodes.Items[0].Status.Addresses {
 		if each.Type == corev1.NodeInternalIP {
-			// A socket for UDP sends nothing until it is written to.
+			// Connecting a UDP socket sends no packet.
 			conn, err := (&net.Dialer{}).DialContext(t.Context(), "udp", net.JoinHostPort(each.Address, "1"))
 			must(t, err)
 			defer func() { _ = conn.Close() }()

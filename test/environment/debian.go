@@ -48,7 +48,7 @@ func debianFolder(ctx context.Context, progress io.Writer, cache, name string, a
 		return "", err
 	}
 	defer os.RemoveAll(work)
-	if err := os.Mkdir(filepath.Join(work, "partial"), 0o755); err != nil { // where apt-get wants one
+	if err := os.Mkdir(filepath.Join(work, "partial"), 0o755); err != nil { // apt-get needs this folder
 		return "", err
 	}
 	download := func() error {
@@ -80,7 +80,7 @@ func debianFolder(ctx context.Context, progress io.Writer, cache, name string, a
 	}
 	err = os.Rename(unpacked, folder)
 	if _, there := os.Stat(folder); there == nil {
-		return folder, nil // maybe from another test
+		return folder, nil // another test may have unpacked it
 	}
 	return folder, err
 }

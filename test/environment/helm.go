@@ -16,7 +16,7 @@ const (
 	Namespace = "crypto-broker-system"
 )
 
-// OperatorUser is the user that the installed operator is to the API server.
+// OperatorUser is the name of the installed operator as a user of the API server.
 const OperatorUser = "system:serviceaccount:" + Namespace + ":" + Release
 
 // Helm installs the chart into a cluster.
@@ -47,8 +47,8 @@ func Chart(repository string) string {
 	return filepath.Join(repository, "charts", "crypto-broker-operator")
 }
 
-// InstallArguments returns the arguments for "helm" that install or upgrade a chart with these images, or without images
-// with those that the chart names itself, and wait until the operator is ready.
+// InstallArguments returns the arguments for "helm" that install or upgrade a chart and wait until the operator is ready. The chart
+// gets these images, or uses the images that it names itself if none are given.
 func InstallArguments(chart string, images *Images, values ...string) []string {
 	arguments := []string{"upgrade", Release, chart, "--install", "--namespace", Namespace, "--create-namespace",
 		"--wait", "--timeout", "3m"}

@@ -19,12 +19,11 @@ import (
 	"time"
 )
 
-// The time of day is one for the whole machine, and other programs need it right. But each
-// process reads it by a function that the kernel puts into its memory: __vdso_clock_gettime.
-// In a process that is stopped, another function can take the place of that one.
+// The machine has one clock, and other programs need the right time. But each process reads the clock by a function that the kernel
+// maps into its memory: __vdso_clock_gettime. In a stopped process, the program can replace that function with another one.
 
-// shiftedClock returns machine code of a function that has the place of
-// clock_gettime(clock, result): it asks the kernel, and adds seconds to the time of day.
+// shiftedClock returns the machine code of a function that replaces clock_gettime(clock, result): it asks the kernel for the time,
+// and adds seconds to the time of day.
 func shiftedClock(shift time.Duration) ([]byte, error) {
 	if runtime.GOARCH != "amd64" {
 		return nil, fmt.Errorf("found a processor of the kind %s: this fault is written for amd64 alone", runtime.GOARCH)
@@ -40,7 +39,7 @@ func shiftedClock(shift time.Duration) ([]byte, error) {
 	return append(code, 0xc3), nil // ret
 }
 
-// clock is the function in one process, and what was there before.
+// clock is the replaced function in one process, with its original code.
 type clock struct {
 	process  int
 	address  int64
@@ -74,7 +73,7 @@ func shiftClock(ctx context.Context, process int, shift time.Duration) (*clock, 
 	return c, c.write(ctx, code, begin, end)
 }
 
-// right puts the clock of the process right. A process that has ended needs nothing.
+// right restores the clock of the process. It does nothing if the process has ended.
 func (c *clock) right(ctx context.Context) error {
 	if !runs(c.process) {
 		return nil

@@ -4,13 +4,13 @@ package main
 
 import "time"
 
-// heldBy says how the program brings a propagation to a step.
+// heldBy describes how the program stops a propagation before a step.
 const heldBy = "An admission policy refuses this one write to the operator. When the operator is there and tries, the program kills the leader with signal 9, and then removes the policy. The other replica goes on."
 
-// leaderAct is what to do after the leader was killed.
+// leaderAct describes what to do after the leader was killed.
 const leaderAct = "Nothing. The next leader begins when the lease of the old one has expired, after about 15 s, and compares everything with what it finds."
 
-// faults are all that the program knows, in the order in which it makes them.
+// faults are all faults that the program knows, in the order in which it makes them.
 var faults = []*fault{
 	{name: "none", title: "Nothing is broken",
 		how:  "The profile changes, and nothing else happens. This row is for comparison.",

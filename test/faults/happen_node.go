@@ -91,8 +91,8 @@ func brokerOutOfMemory(ctx context.Context, t *trial) error {
 	if err != nil {
 		return err
 	}
-	const others = 8 << 20 // what the shell, head and tail need themselves
-	// tail keeps all it reads until the end, and then ends itself.
+	const others = 8 << 20 // memory that the shell, head and tail need themselves
+	// tail keeps all its input in memory until the input ends, and then exits.
 	script := fmt.Sprintf("echo $$ >%[1]s/cgroup.procs && head -c %[2]d /dev/zero | tail -c %[2]d >/dev/null", group, limit-others)
 	taker := exec.CommandContext(ctx, "sh", "-c", script)
 	if err := taker.Start(); err != nil {

@@ -63,7 +63,7 @@ func operatorGone(ctx context.Context, t *trial) error {
 	})
 }
 
-// setHas returns an error unless the set of the namespace has a profile, or has it not.
+// setHas returns an error unless the set of the namespace has a profile, or does not have it, as wanted.
 func (t *trial) setHas(ctx context.Context, name string, expected bool) error {
 	set, err := t.set(ctx)
 	if err != nil {
@@ -161,8 +161,7 @@ func certificateExpired(ctx context.Context, t *trial) error {
 	return nil
 }
 
-// shortAuthority returns a certificate authority as the operator makes it, but for its
-// lifetime.
+// shortAuthority returns a certificate authority like the operator's, but with a shorter lifetime.
 func shortAuthority(expires time.Time) (certificate, key []byte, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -182,7 +181,7 @@ func shortAuthority(expires time.Time) (certificate, key []byte, err error) {
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}), err
 }
 
-// trusted returns an error unless an API server that connects anew would accept the
+// trusted returns an error unless an API server that connects again would accept the
 // certificate of every replica.
 func (t *trial) trusted(ctx context.Context) error {
 	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{}
@@ -196,7 +195,7 @@ func (t *trial) trusted(ctx context.Context) error {
 		ServerName: environment.Release + "-webhook." + environment.Namespace + ".svc"}, nil)
 }
 
-// certificates looks at the certificate that every replica serves.
+// certificates returns the certificates that the replicas serve.
 func (t *trial) certificates(ctx context.Context, check func(*x509.Certificate) error) error {
 	return t.handshakes(ctx, &tls.Config{MinVersion: tls.VersionTLS13, InsecureSkipVerify: true}, check)
 }
@@ -230,7 +229,7 @@ func (t *trial) handshakes(ctx context.Context, config *tls.Config, check func(*
 	return nil
 }
 
-// setDeleted deletes the ConfigMap with the profiles, past the policy that forbids it.
+// setDeleted deletes the ConfigMap with the profiles, in spite of the policy that forbids it.
 func setDeleted(ctx context.Context, t *trial) error {
 	bindings := t.Clientset.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()
 	name := environment.Release + "-profiles-configmap"
@@ -334,7 +333,7 @@ func clockAhead(ctx context.Context, t *trial) error {
 	if err := t.mend(ctx); err != nil {
 		return err
 	}
-	// Sets of the wrong time are in the future now.
+	// Sets that were signed with the wrong time now have a time in the future.
 	t.algorithm = t.nextAlgorithm()
 	t.changed(ctx)
 	return nil

@@ -19,7 +19,7 @@ type result struct {
 	// lasted is from the beginning of the fault until its cause was gone.
 	lasted time.Duration
 	// served and right are from then until the last broker served the newest profile, and
-	// until everything was right again. Less than zero is before the end of the fault.
+	// until everything was right again. A negative value means a time before the end of the fault.
 	served, right time.Duration
 	// servedAfterWrite is from the accepted change of the profile.
 	servedAfterWrite        time.Duration
@@ -44,7 +44,7 @@ func (r *result) say() {
 	}
 }
 
-// results are all faults, and what they were made with.
+// results are the results of all faults, and the conditions of the run.
 type results struct {
 	began               time.Time
 	machine, load       string
@@ -65,7 +65,7 @@ func newResults(s *suite) *results {
 
 func (r *results) add(one *result) { r.all = append(r.all, one) }
 
-// failed returns an error that names what must not be.
+// failed returns an error that names all violations.
 func (r *results) failed() error {
 	var problems []error
 	for _, each := range r.all {

@@ -19,9 +19,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
 )
 
-// holdName is the name of the admission policy that keeps the operator from a step, and
-// probeName is the name of a ConfigMap that the policy refuses, too, so that it shows when
-// the API server has begun and ended to apply the policy.
+// holdName is the name of the admission policy that keeps the operator from a step. probeName is the name of a ConfigMap that the
+// policy refuses, too. It shows when the API server begins and ceases to apply the policy.
 const (
 	holdName  = "faults-hold"
 	probeName = "faults-probe"
@@ -30,7 +29,7 @@ const (
 // step is a write of the operator on the way of a change.
 type step struct {
 	group, version, resource string
-	// which is a CEL expression: of these writes, those that are refused.
+	// which is a CEL expression that selects the writes that are refused.
 	which func(*trial) string
 	// reached returns an error until all before this step is done.
 	reached func(context.Context, *trial, *corev1.ConfigMap) error
@@ -101,7 +100,7 @@ func killedBefore(at step) func(context.Context, *trial) error {
 		}); err != nil {
 			return err
 		}
-		if err := pause(ctx, time.Second); err != nil { // it tries the step meanwhile
+		if err := pause(ctx, time.Second); err != nil { // the operator tries the step during this time
 			return err
 		}
 		if err := at.reached(ctx, t, before); err != nil {
@@ -116,7 +115,7 @@ func killedBefore(at step) func(context.Context, *trial) error {
 	}
 }
 
-// hold has the API server refuse a step to the operator until mend.
+// hold makes the API server refuse a step to the operator until mend is called.
 func (t *trial) hold(ctx context.Context, at step) error {
 	operator := "system:serviceaccount:" + environment.Namespace + ":" + environment.Release
 	which := fmt.Sprintf("object.metadata.name == %q || (request.userInfo.username == %q && request.resource.resource == %q && (%s))",

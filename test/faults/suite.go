@@ -46,7 +46,7 @@ type suite struct {
 }
 
 // start brings the cluster, the operator and the applications up. If it returns a suite, the
-// suite has to be stopped, also after an error.
+// suite has to be stopped, even after an error.
 func start(ctx context.Context, o options) (*suite, error) {
 	local, err := environment.LocalCluster(clusterName)
 	if err != nil {
@@ -54,7 +54,7 @@ func start(ctx context.Context, o options) (*suite, error) {
 	}
 	s := &suite{Cluster: &workload.Cluster{Cluster: local}, keep: o.keep}
 	if !o.keep {
-		if err := local.Down(ctx, os.Stderr); err != nil { // of a run that was killed
+		if err := local.Down(ctx, os.Stderr); err != nil { // the cluster of a run that was killed
 			return nil, err
 		}
 	}
@@ -99,7 +99,7 @@ func connect(local *environment.Cluster, images environment.Images) (*workload.C
 	return c, err
 }
 
-// stop removes the cluster, also if the context has ended.
+// stop removes the cluster, even if the context has ended.
 func (s *suite) stop(ctx context.Context) error {
 	if s.keep {
 		program.Progress("the cluster stays: export KUBECONFIG=%s", s.Kubeconfig)

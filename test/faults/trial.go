@@ -27,8 +27,8 @@ const rightWithin = 6 * time.Minute
 type fault struct {
 	name  string
 	title string
-	// how says how the program makes the fault, and how it ends it. sees is what a user
-	// sees meanwhile, and act what to do. All are for the page.
+	// how describes how the program makes and ends the fault. sees describes what a user sees during the fault, and act what to do.
+	// All three are texts of the page.
 	how, sees, act string
 	// repeats reports whether applications may have to repeat calls, because a broker
 	// itself goes away. No fault may make a call fail.
@@ -58,7 +58,7 @@ type trial struct {
 // write is the change of the profile in the middle of a fault.
 type write struct {
 	at      time.Time // when the API server accepted it
-	refused int       // how often it did not
+	refused int       // how often the API server refused it
 	said    string    // the last refusal
 }
 
@@ -78,7 +78,7 @@ func (s *suite) try(ctx context.Context, f *fault) (*result, error) {
 	t.started = time.Now()
 	t.began = t.started
 	err = f.happen(working, t)
-	err = errors.Join(err, t.mend(ctx)) // whatever is left
+	err = errors.Join(err, t.mend(ctx)) // the remaining causes of the fault
 	r := &result{fault: f, lasted: t.ended.Sub(t.began)}
 	if err == nil {
 		program.Progress("  the fault is over after %.1f s", r.lasted.Seconds())
@@ -136,12 +136,12 @@ func (t *trial) changed(ctx context.Context) {
 	t.writing.Wait()
 }
 
-// undo has mend do something, the last first.
+// undo adds a function that mend calls. mend calls the last one first.
 func (t *trial) undo(do func(context.Context) error) {
 	t.undos = append(t.undos, do)
 }
 
-// mend ends the fault, also if the context has ended.
+// mend ends the fault, even if the context has ended.
 func (t *trial) mend(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Minute)
 	defer cancel()
@@ -156,8 +156,8 @@ func (t *trial) mend(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// over notes that the cause of the fault is gone, for example because a process was killed
-// and nothing keeps another one from starting.
+// over records that the cause of the fault is gone, for example because a process was killed and nothing prevents the start of
+// another one.
 func (t *trial) over() { t.ended = time.Now() }
 
 func (t *trial) note(format string, args ...any) {
@@ -202,7 +202,7 @@ func (t *trial) served(ctx context.Context) (last time.Time, err error) {
 			last = at
 		}
 	}
-	t.writing.Wait() // a profile that is served was accepted
+	t.writing.Wait() // a served profile must have been accepted
 	return last, nil
 }
 
@@ -218,8 +218,7 @@ func (t *trial) counts(ctx context.Context) ([]*stats.Stats, error) {
 	return all, nil
 }
 
-// lost writes into the result how many calls there were since before, and returns what was
-// lost although it must not be.
+// lost writes the number of calls since before into the result, and returns losses that are not allowed.
 func (t *trial) lost(ctx context.Context, r *result, before []*stats.Stats) (problems []string) {
 	after, err := t.counts(ctx)
 	if err != nil {

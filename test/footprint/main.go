@@ -147,7 +147,7 @@ func measure(ctx context.Context, operator, kubeconfig string, lists bool) (most
 	defer timer.Stop()
 	for lines.Scan() { // until it has ended
 	}
-	_ = process.Wait() // it was ended
+	_ = process.Wait() // the error of a process that was asked to end
 	if most == "" {
 		return "", errors.New("the operator ended by itself")
 	}

@@ -92,7 +92,7 @@ func New(options Options) (*Issuer, error) {
 		if err != nil {
 			return nil, err
 		}
-		_ = i.server.Listener.Close() // nobody was told of it
+		_ = i.server.Listener.Close() // no token names this URL yet
 		i.server.Listener = listener
 	}
 	if options.Certificate != nil {
@@ -148,7 +148,7 @@ func (i *Issuer) Withdraw() {
 	i.previous = nil
 }
 
-// Publish adds entries to the published keys, whatever they are.
+// Publish adds any entries to the published keys.
 func (i *Issuer) Publish(entries ...any) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -169,7 +169,7 @@ func (i *Issuer) Key() jose.JSONWebKey {
 	return i.key
 }
 
-// Asked returns how many requests a path had.
+// Asked returns the number of requests for a path.
 func (i *Issuer) Asked(path string) int {
 	i.mu.Lock()
 	defer i.mu.Unlock()

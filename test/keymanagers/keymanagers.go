@@ -10,7 +10,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/kmipserver"
 )
 
-// KMIP is a product that serves KMIP, and what it does not do.
+// KMIP is a product that serves KMIP, with the features that it supports.
 type KMIP struct {
 	// Name is the name of the product and its version.
 	Name string
@@ -21,11 +21,10 @@ type KMIP struct {
 	EllipticCurves bool
 	// SignsAsAsked says that the product signs digests, and signs with PSS and the salt that it is asked for.
 	SignsAsAsked bool
-	// WritesTogether says that several servers with one database may make keys at the same time. Without
-	// it, they sometimes refuse to.
+	// WritesTogether says that several servers with one database can make keys at the same time. Other products sometimes refuse that.
 	WritesTogether bool
-	// SendsDeactivated says that the product sends the bytes of keys that are deactivated. They are of
-	// use for old data (KMIP 1.4, section 3.22).
+	// SendsDeactivated says that the product sends the bytes of keys that are deactivated. Such keys are needed for old data (KMIP
+	// 1.4, section 3.22).
 	SendsDeactivated bool
 }
 

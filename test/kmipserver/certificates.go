@@ -52,8 +52,7 @@ type issuing struct {
 	key         *ecdsa.PrivateKey
 }
 
-// certify writes a certificate and its key as PEM files. Without an issuer the certificate is
-// its own.
+// certify writes a certificate and its key as PEM files. Without an issuer the certificate is self-signed.
 func (s *Servers) certify(t testing.TB, name string, certificate *x509.Certificate, issuer *issuing) *issuing {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -28,7 +28,7 @@ func (s *Servers) Connections(t testing.TB, n int) int {
 		t.Fatal(err)
 	}
 	const established = "01"
-	clients := map[string]bool{} // a table that changes while it is read may have a line twice
+	clients := map[string]bool{} // if the table changes during the read, a line may appear twice
 	for line := range strings.Lines(string(table)) {
 		// The number of the socket, the local and the remote address, the state.
 		fields := strings.Fields(line)

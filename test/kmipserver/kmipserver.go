@@ -143,7 +143,7 @@ func (s *Servers) Secure(t testing.TB) tlsprovider.Config {
 	return config
 }
 
-// TLS returns the same for crypto/tls.
+// TLS returns the same configuration for crypto/tls.
 func (s *Servers) TLS(t testing.TB) *tls.Config {
 	t.Helper()
 	certificate, err := tls.LoadX509KeyPair(s.Certificate, s.Key)

@@ -4,7 +4,7 @@ package measurement
 
 import "fmt"
 
-// none stands for a figure that there is not.
+// none stands for a missing figure.
 const none = "–"
 
 // Text returns the median and the quartiles of values, or a dash if there are no values.

@@ -24,7 +24,7 @@ func Transit(t *testing.T) string {
 		mu.Lock()
 		defer mu.Unlock()
 		var body struct{ Plaintext, Ciphertext string }
-		_ = json.NewDecoder(r.Body).Decode(&body) // questions for the key have none
+		_ = json.NewDecoder(r.Body).Decode(&body) // requests that read the key have no body
 		switch {
 		case strings.HasSuffix(r.URL.Path, "/keys/kek"):
 			_, _ = io.WriteString(w, `{"data": {"type": "aes256-gcm96", "latest_version": 1, "keys": {"1": 1}}}`)

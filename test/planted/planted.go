@@ -13,8 +13,8 @@ import (
 	"sync"
 )
 
-// part is the length in bytes of the parts of a secret that are looked for. Texts are cut before
-// they are written, so that a part may be all that is left.
+// part is the length in bytes of the parts of a secret that Find looks for. Programs may cut texts before they write them, so only
+// a part of a secret may be left.
 const part = 12
 
 // Secrets are the secrets that a test has planted. Its methods may be called at any time.

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 )
 
-// alertmanagerConfiguration shows alerts in the API and tells nobody.
+// alertmanagerConfiguration shows alerts in the API and sends no notifications.
 const alertmanagerConfiguration = `route: {receiver: nobody}
 receivers: [{name: nobody}]
 `
@@ -24,8 +24,8 @@ type Alert struct {
 	Annotations map[string]string `json:"annotations"`
 }
 
-// StartAlertmanager runs Alertmanager with its data and log in a folder, and waits until it is ready. It is the program in
-// PATH, or else the one of Debian's package, which it downloads and unpacks into the cache folder.
+// StartAlertmanager runs Alertmanager with its data and log in a folder, and waits until it is ready. It uses the program in PATH,
+// or else the program of Debian's package, which it downloads and unpacks into the cache folder.
 func StartAlertmanager(ctx context.Context, progress io.Writer, cache, folder string) (*Alertmanager, error) {
 	file := filepath.Join(folder, "alertmanager.yaml")
 	if err := os.WriteFile(file, []byte(alertmanagerConfiguration), 0o644); err != nil {
@@ -39,8 +39,8 @@ func StartAlertmanager(ctx context.Context, progress io.Writer, cache, folder st
 		if err != nil {
 			return nil, err
 		}
-		// Debian's Alertmanager reads its templates below /usr/share, whatever its configuration says. So it gets a view of
-		// the files in which this folder is the package's. That needs root, as the cluster does.
+		// Debian's Alertmanager reads its templates below /usr/share, whatever its configuration says. So it runs in a mount
+		// namespace in which this folder is the folder of the package. That needs root, as the cluster does.
 		arguments = append([]string{
 			"--mount", "sh", "-c", `mount --bind "$1" /usr/share && shift && exec "$@"`, "sh",
 			filepath.Join(unpacked, "usr", "share"), filepath.Join(unpacked, "usr", "bin", name),

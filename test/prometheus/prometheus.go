@@ -43,13 +43,13 @@ func unpack(ctx context.Context, progress io.Writer, cache, name string) (string
 	return folder, nil
 }
 
-// Options say what Prometheus does beside scraping the pods of a cluster.
+// Options are the tasks of Prometheus in addition to scraping the pods of a cluster.
 type Options struct {
 	// Interval is the time between two scrapes, and between two evaluations of rules.
 	Interval time.Duration
 	// Rules is a file of rules; empty: no rules.
 	Rules string
-	// Alertmanager gets the alerts; nil: nobody gets them.
+	// Alertmanager receives the alerts. If it is nil, Prometheus sends no alerts.
 	Alertmanager *Alertmanager
 	// Others are addresses that are scraped as well.
 	Others []string

@@ -89,8 +89,8 @@ func run(t testing.TB, s *kmipserver.Servers, port string) (process *exec.Cmd, a
 	return cmd, strings.TrimSpace(line)
 }
 
-// Unwrap unwraps a key by AES key wrap (RFC 3394) with an implementation of somebody else,
-// the Python package cryptography, which PyKMIP needs.
+// Unwrap unwraps a key by AES key wrap (RFC 3394) with an independent implementation, the Python package cryptography, which PyKMIP
+// needs.
 func Unwrap(t testing.TB, wrapping, wrapped []byte) []byte {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "python3", "-c", "import sys; from cryptography.hazmat.primitives.keywrap import aes_key_unwrap; "+

@@ -69,7 +69,7 @@ func Checkout(ctx context.Context, repository, commit, folder string) (id string
 	id, err = git(ctx, repository, "rev-parse", "--verify", "--quiet", commit+"^{commit}")
 	if err != nil {
 		err = fmt.Errorf("found no commit %s, expected the history of the repository; \"git fetch --unshallow\" gets it: %w", commit, err)
-		shallow, _ := git(ctx, repository, "rev-parse", "--is-shallow-repository") // without an answer, the error above stays
+		shallow, _ := git(ctx, repository, "rev-parse", "--is-shallow-repository") // without an answer, the error above is returned
 		origin, noOrigin := git(ctx, repository, "remote", "get-url", "origin")
 		if shallow != "true" || noOrigin != nil || !fullID.MatchString(commit) {
 			return "", err

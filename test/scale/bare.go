@@ -24,16 +24,16 @@ import (
 // atATime is how many annotations the operator writes at a time.
 const atATime = 8
 
-// bare is what the annotations of pods cost where nothing else happens.
+// bare has the cost of the annotations of pods while nothing else happens.
 type bare struct {
-	policies string // which admission policies there are
+	policies string // with which admission policies
 	pods     int
 	took     time.Duration
 	planeTimes
 }
 
-// annotateBare ends the operator, and writes the annotations of the first namespace's pods as
-// the operator does: with the admission policies of the chart, and then without them.
+// annotateBare ends the operator. Then it writes the annotations of the pods of the first namespace as the operator does, first
+// with the admission policies of the chart and then without them.
 func (b *bench) annotateBare(ctx context.Context) error {
 	progress("annotates the pods of one namespace without the operator")
 	if err := b.operator.stop(); err != nil {
@@ -103,7 +103,7 @@ func (b *bench) annotateBare(ctx context.Context) error {
 	return b.results.write(b.options.report)
 }
 
-// writeBare writes what the API server takes for the annotations alone.
+// writeBare writes the cost of the annotations alone in the API server.
 func (r *results) writeBare(d *strings.Builder) {
 	if len(r.bare) == 0 {
 		return

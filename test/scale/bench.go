@@ -21,7 +21,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 )
 
-// bench has all that the measurement started.
+// bench has all processes and clients of the measurement.
 type bench struct {
 	options      options
 	plane        *controlPlane
@@ -114,9 +114,9 @@ func (b *bench) stop() error {
 	return errors.Join(failed...)
 }
 
-// counters are what is compared before and after a step.
+// counters are the values that are compared before and after a step.
 type counters struct {
-	operator, own time.Duration // of processor time; own is this program's
+	operator, own time.Duration // processor times; own is the time of this program
 	plane         planeTimes
 	process       process // of the operator
 	polls         int64
@@ -138,8 +138,7 @@ func (b *bench) counters(ctx context.Context) (c counters, err error) {
 	return c, err
 }
 
-// confirmed returns how many brokers the operator has heard to be up to date, from its
-// metrics.
+// confirmed returns from the operator's metrics how many brokers have confirmed the current set.
 func (b *bench) confirmed(ctx context.Context) (int, error) {
 	port, err := b.installation.port("metrics")
 	if err != nil {

@@ -41,8 +41,8 @@ type controlPlane struct {
 	etcd        process
 }
 
-// startControlPlane starts an API server that records what the operator asks, and an etcd
-// that writes to the disk as in a cluster.
+// startControlPlane starts an API server that records the requests of the operator, and an etcd that writes to the disk as in a
+// real cluster.
 func startControlPlane(dir string) (*controlPlane, error) {
 	assets, err := apiserver.Assets()
 	if err != nil {
@@ -62,7 +62,7 @@ func startControlPlane(dir string) (*controlPlane, error) {
 		Set("advertise-address", apiServerAddress).
 		Set("audit-policy-file", policy).
 		Set("audit-log-path", p.auditLog).
-		Set("audit-log-maxsize", "10000") // MiB: the file is never replaced
+		Set("audit-log-maxsize", "10000") // in MiB; so large that the file is never replaced
 	p.environment.ControlPlane.Etcd = &envtest.Etcd{}
 	p.environment.ControlPlane.Etcd.Configure().Disable("unsafe-no-fsync")
 	if p.config, err = p.environment.Start(); err != nil {
@@ -110,7 +110,7 @@ func (p *controlPlane) stop() error { return p.environment.Stop() }
 
 // stored is what etcd wrote and holds, in bytes.
 type stored struct {
-	// written is what went to the log of etcd: each version of each object once.
+	// written is the size of the data in the log of etcd: each version of each object once.
 	written int64
 	// held is the part of the database that is in use. It has old versions too, until
 	// they are compacted.

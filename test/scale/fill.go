@@ -29,7 +29,7 @@ const (
 	namespaceProfile = "orders"
 )
 
-// What the names of namespaces with and without pods begin with.
+// The beginnings of the names of namespaces with and without pods.
 const (
 	namespacePrefix = "load-"
 	morePrefix      = "more-"
@@ -41,8 +41,7 @@ const writers = 32
 // namespaceName returns the name of a namespace with pods.
 func namespaceName(i int) string { return fmt.Sprintf(namespacePrefix+"%04d", i) }
 
-// sizes returns how many pods each namespace has: the first a tenth of all, the others the
-// rest.
+// sizes returns the number of pods of each namespace: the first has a tenth of all pods, and the others share the rest.
 func sizes(pods, namespaces int) []int {
 	all := make([]int, namespaces)
 	all[0] = pods / 10
@@ -84,8 +83,8 @@ func forEach(ctx context.Context, what string, count int, call func(ctx context.
 	return all.Wait()
 }
 
-// fillProfiles creates a ClusterCryptoProfile for every namespace beside the profiles of the
-// catalogue, and namespaces with a CryptoProfile each.
+// fillProfiles creates a ClusterCryptoProfile for every namespace, in addition to the profiles of the catalogue, and namespaces
+// with one CryptoProfile each.
 func (b *bench) fillProfiles(ctx context.Context) error {
 	everywhere := &v1alpha1.ClusterCryptoProfile{ObjectMeta: metav1.ObjectMeta{Name: clusterProfile}}
 	everywhere.Spec.API.HashData = &v1alpha1.HashData{HashAlg: algorithms[0]}
@@ -163,7 +162,7 @@ func (b *bench) runPod(ctx context.Context, namespace string, i int) error {
 	return nil
 }
 
-// podOf returns a pod as a Deployment's would be, of a usual size.
+// podOf returns a pod like a pod of a Deployment, of a usual size.
 func podOf(namespace string, i int) *corev1.Pod {
 	environment := make([]corev1.EnvVar, 20)
 	for i := range environment {

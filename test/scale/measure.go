@@ -49,9 +49,9 @@ func (id stepID) idle() bool { return id == stepIdle || id == stepIdleAmong }
 type step struct {
 	id   stepID
 	name string
-	// pods is how many pods get another set by it.
+	// pods is how many pods get another set by the step.
 	pods int
-	// change makes it happen.
+	// change starts the step.
 	change func(context.Context) (changes, error)
 	// done returns an error until the operator says that all is as it should be; nil if
 	// there is nothing to wait for.
@@ -66,12 +66,11 @@ type result struct {
 	// answered with an error.
 	requests map[kind]int
 	refused  map[string]int
-	// others names what is counted as other writes and as reads.
+	// others names the requests that are counted as other writes and as reads.
 	others map[string]int
 	polls  int64
-	// first, median and last are when the operator annotated a pod, since the change of its
-	// namespace. served is when the last broker got the set, and said when the status said
-	// so, both since the last change. All are zero if no pod gets a set.
+	// first, median and last are when the operator annotated a pod, since the change of its namespace. served is when the last
+	// broker got the set, and said is when the status reported it, both since the last change. All are zero if no pod gets a set.
 	first, median, last, served, said time.Duration
 	// operator, apiServer, etcd and own are processor times. The last one is this program's.
 	operator, apiServer, etcd, own time.Duration
@@ -122,7 +121,7 @@ func (b *bench) do(ctx context.Context, s step) error {
 	m.compare(before, after)
 	m.count(requests)
 	if s.pods > 0 {
-		adopted, _ := b.nodes.served() // await has seen that all are served
+		adopted, _ := b.nodes.served() // await has checked that all are served
 		m.served = adopted.Sub(changed)
 		m.first, m.median, m.last = delays(requests, made)
 	}
@@ -150,7 +149,7 @@ func (b *bench) await(ctx context.Context, s step) error {
 	})
 }
 
-// quiet waits until the operator has nothing to write any more.
+// quiet waits until the operator has nothing more to write.
 func (b *bench) quiet(ctx context.Context) error {
 	return eventually(ctx, quietLimit, "the operator has nothing to write", func(context.Context) error {
 		if err := b.audit.read(); err != nil {

@@ -20,13 +20,13 @@ import (
 // programsVariable has the folder with the built programs, in the process that measures.
 const programsVariable = "CRYPTO_BROKER_SCALE_PROGRAMS"
 
-// Networks that are local in the network of this program: addresses of pods, and of
-// Services. The operator asks no loopback addresses.
+// Networks that are local in the network namespace of this program: addresses of pods and of Services. The operator does not ask
+// brokers at loopback addresses, so pods need other ones.
 const (
 	podNetwork     = "10.128.0.0/9"
 	serviceNetwork = "10.0.0.0/24"
-	// apiServerAddress is what the API server calls its own address, though it listens on
-	// loopback only: without a default route it finds none.
+	// apiServerAddress is the address that the API server advertises, although it listens only on loopback. Without a default route
+	// it would find no address.
 	apiServerAddress = "10.255.255.1"
 )
 
@@ -59,7 +59,7 @@ func inOwnNetwork(ctx context.Context, args []string) (err error) {
 	inside := exec.CommandContext(ctx, self, args...)
 	inside.Env = append(os.Environ(), programsVariable+"="+dir)
 	inside.Stdout, inside.Stderr = os.Stdout, os.Stderr
-	// It stops what it started when it is asked to end.
+	// The program stops its processes when it is asked to end.
 	inside.Cancel = func() error { return inside.Process.Signal(syscall.SIGTERM) }
 	inside.WaitDelay = time.Minute
 	inside.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGTERM}

@@ -21,15 +21,15 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/directory"
 )
 
-// How long a kubelet takes from the annotation of a pod until its broker serves the set: a
-// median of 0.65 s. Without the annotation it takes resync.
+// The time from the annotation of a pod until its broker serves the set, a median of 0.65 s. Without the annotation a kubelet takes
+// resync.
 const (
 	leastDelay  = 200 * time.Millisecond
 	delaySpread = 900 * time.Millisecond
 	resync      = time.Minute
 )
 
-// set is what a ConfigMap has.
+// set is the content of a ConfigMap.
 type set struct {
 	digest   string
 	revision int64
@@ -47,7 +47,7 @@ type nodes struct {
 	brokers map[string]map[string]*broker
 	// byAddress are the brokers by the addresses of their pods.
 	byAddress map[netip.Addr]*broker
-	// behind is how many brokers serve another set than their namespace has.
+	// behind is the number of brokers that serve another set than their namespace has.
 	behind int
 	// adopted is when a broker got another set last.
 	adopted time.Time
@@ -135,7 +135,7 @@ func (n *nodes) adopt(b *broker) {
 	b.answer.Store(&answer)
 }
 
-// changed notes the set that a ConfigMap has.
+// changed records the set of a ConfigMap.
 func (n *nodes) changed(namespace string, now set) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -161,7 +161,7 @@ func (n *nodes) changed(namespace string, now set) {
 	})
 }
 
-// annotated notes the annotation of a pod that wakes its kubelet.
+// annotated records the annotation of a pod that wakes its kubelet.
 func (n *nodes) annotated(namespace, pod, value string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

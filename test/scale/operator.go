@@ -30,7 +30,7 @@ type operator struct {
 	installation *installation
 	program      string
 	log          string              // path of a file
-	group        *controlgroup.Group // nil if this machine allows none
+	group        *controlgroup.Group // nil if this machine does not allow control groups
 	command      *exec.Cmd
 	exited       chan struct{}
 	failure      error // of its end, once exited is closed
@@ -148,7 +148,7 @@ func (o *operator) errorLines() ([]string, error) {
 	return lines, nil
 }
 
-// lastWords returns an error with the end of the operator's log.
+// lastWords returns an error with the last lines of the operator's log.
 func (o *operator) lastWords() error {
 	const most = 4 << 10
 	text, err := os.ReadFile(o.log)

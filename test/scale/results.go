@@ -17,7 +17,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/measurement"
 )
 
-// results are the measurements, and what they were made with.
+// results are the measurements, and the conditions of the run.
 type results struct {
 	options options
 	began   time.Time
@@ -65,7 +65,7 @@ func (r *results) add(m result, o *operator) error {
 	return r.write(r.options.report)
 }
 
-// look reads what the operator's process leaves: its log and its control group.
+// look reads the log and the control group of the operator's process.
 func (r *results) look(o *operator) (err error) {
 	r.took = time.Since(r.began)
 	if r.limited = o.group != nil; r.limited {
@@ -78,7 +78,7 @@ func (r *results) look(o *operator) (err error) {
 }
 
 // failed returns an error if the operator lacked a right, was killed, or logged an error.
-// A missed target is no error but a result.
+// A missed target is a result and not an error.
 func (r *results) failed() error {
 	var all []error
 	for _, m := range r.steps {

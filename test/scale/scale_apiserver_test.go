@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// TestMain makes the test binary the program where that runs itself in its own network.
+// TestMain makes the test binary act as the program when the program runs itself again in its own network namespace.
 func TestMain(m *testing.M) {
 	if os.Getenv(programsVariable) == "" {
 		os.Exit(m.Run())
@@ -42,7 +42,7 @@ func TestTheOperatorOfTheChartBringsEachChangeToEachPodAndWritesNothingAfterward
 	}
 	for _, want := range []string{
 		"| one profile changes | 20 | 1 |",
-		"| one ClusterCryptoProfile changes | 200 | 12 |", // with default and kube-public
+		"| one ClusterCryptoProfile changes | 200 | 12 |", // including default and kube-public
 		// No sets, no record, no annotations, no statuses and no events.
 		"| nothing changes for 5s | 0 | 0 | 0 | 0 | 0 | 0 |",
 		"0 lines with errors in its log",

@@ -17,11 +17,10 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 )
 
-// algorithms are what a changed profile has in turns. Neither is weaker than the other one.
+// algorithms are the two algorithms of a changed profile, in turns. Neither is weaker than the other one.
 var algorithms = []string{"sha3-512", "sha-512"}
 
-// changes is when something changed, in order, by namespace, under "" where every namespace
-// did.
+// changes has the times of changes in order, by namespace. The key "" is for changes in every namespace.
 type changes map[string][]time.Time
 
 // before returns the last change of a namespace before a time, zero if there was none.
@@ -109,8 +108,8 @@ func (b *bench) restart(ctx context.Context) (changes, error) {
 	return nil, errors.Join(b.operator.stop(), b.operator.start(ctx))
 }
 
-// allConfirmed reports whether the operator has heard from each broker. The question costs
-// the operator some milliseconds, so it is asked seldom.
+// allConfirmed reports whether each broker has confirmed its set to the operator. The request for the metrics costs the operator
+// some milliseconds, so it is made rarely.
 func (b *bench) allConfirmed(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -164,14 +163,14 @@ func (b *bench) propagated(names ...client.ObjectKey) func(context.Context) erro
 			if c == nil || c.ObservedGeneration != object.GetGeneration() || c.Status != metav1.ConditionTrue {
 				return fmt.Errorf("the status of %s does not say that it is propagated", names[0])
 			}
-			names = names[1:] // it says so once
+			names = names[1:] // reported only once
 		}
 		return nil
 	}
 }
 
-// row returns the profiles that change one after the other, and how many pods get another
-// set by that. The first namespace, which is large, is not among them.
+// row returns the profiles that change one after the other, and how many pods get another set by these changes. It leaves out the
+// first namespace, which is large.
 func (b *bench) row(sizes []int) (row []client.ObjectKey, pods int) {
 	for i := range b.options.changes {
 		at := 1 + i%(len(sizes)-1)

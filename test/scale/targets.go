@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// verdict is a target and what was found.
+// verdict is a target and the measured value.
 type verdict struct {
 	about, wanted, found string
 	met                  bool
@@ -18,8 +18,8 @@ const (
 	largeTarget   = 5 * time.Second  // 1,000 pods
 	clusterTarget = 60 * time.Second // 10,000 pods
 	memoryTarget  = 200 << 20        // bytes, resident
-	// factor is by how much the cost for each pod may differ between a small change and a
-	// large one, or with and without what the change does not touch.
+	// factor is the allowed ratio of the cost for each pod between a small and a large change, or between runs with and without
+	// unrelated objects.
 	factor = 2.0
 )
 
@@ -69,7 +69,7 @@ func (r *results) judge() (all []verdict) {
 	return all
 }
 
-// perPod returns how many requests that write the operator made for each pod.
+// perPod returns the number of writing requests that the operator made for each pod.
 func (m *result) perPod() float64 {
 	return float64(m.requestsOf(kindSets, kindRecord, kindPods, kindStatuses, kindEvents, kindOther)) / float64(m.pods)
 }

@@ -22,8 +22,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 )
 
-// watch tells the nodes of sets and of annotations until ctx ends, as kubelets hear of
-// them.
+// watch passes changed sets and annotations to the nodes until ctx ends, as a watch does for kubelets.
 func (n *nodes) watch(ctx context.Context, config *rest.Config, clients *kubernetes.Clientset) error {
 	named := func(o *metav1.ListOptions) {
 		o.FieldSelector = fields.OneTermEqualSelector("metadata.name", v1alpha1.ProfilesConfigMap).String()
@@ -65,7 +64,7 @@ func (n *nodes) watch(ctx context.Context, config *rest.Config, clients *kuberne
 	return nil
 }
 
-// onlyAnnotation keeps of a pod its name and the annotation that wakes kubelets.
+// onlyAnnotation drops all fields of a pod except its name and the annotation that wakes kubelets.
 func onlyAnnotation(object any) (any, error) {
 	pod, is := object.(*metav1.PartialObjectMetadata)
 	if !is {
@@ -82,7 +81,7 @@ func onlyAnnotation(object any) (any, error) {
 func (n *nodes) sawSet(object any) {
 	found := object.(*corev1.ConfigMap)
 	if _, is := found.Data[signed.FileName]; !is {
-		return // the operator's record of what namespaces were given
+		return // this ConfigMap is the operator's record of the sets of namespaces
 	}
 	statement, _, err := signed.Read([]byte(found.Data[signed.FileName]))
 	if err != nil {

@@ -129,7 +129,7 @@ func (c *Client) RequestAt(at time.Time, method, path, plaintext string) *http.R
 		body = c.gcm.Seal(nil, nil, []byte(plaintext), []byte(timestamp+"|"+nonce+"|"+kid+"|"+c.ClientID))
 	}
 	r := must(http.NewRequestWithContext(c.t.Context(), method, c.URL, bytes.NewReader(body)))
-	r.URL.Opaque = path // which is sent as it is
+	r.URL.Opaque = path // the text is sent unchanged
 	r.Header = headers
 	r.Header.Set("X-Kid", kid)
 	r.Header.Set("X-Enc-Alg", "A256GCM")

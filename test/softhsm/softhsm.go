@@ -92,7 +92,7 @@ type Token struct {
 	slot  uint
 }
 
-// made counts tokens, so that tests that run twice have two.
+// made counts tokens, so that a test that runs twice gets two different tokens.
 var made atomic.Int64
 
 // NewToken makes a token. Its label begins with the name.
@@ -130,7 +130,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// do runs calls on a session of the user, who is as much logged in afterwards as before.
+// do runs calls on a session of the user. Afterwards the user is logged in only if the user was logged in before.
 func (k *Token) do(t testing.TB, calls func(pkcs11.SessionHandle) error) {
 	t.Helper()
 	session, err := device.OpenSession(k.slot, pkcs11.CKF_SERIAL_SESSION|pkcs11.CKF_RW_SESSION)
@@ -226,7 +226,7 @@ func (k *Token) Destroy(t testing.TB, label string, id byte) {
 	})
 }
 
-// EndSessions ends all sessions, as a device does that was restarted.
+// EndSessions ends all sessions, like a restart of a device.
 func (k *Token) EndSessions(t testing.TB) {
 	t.Helper()
 	must(t, device.CloseAllSessions(k.slot))

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package workload has what programs and tests share that put load on the operator in a
-// real cluster: clients of the API server, pods of the demo application, profiles that
-// change, and the processes of containers.
+// Package workload has code that is shared by programs and tests that put load on the operator in a real cluster: clients of the
+// API server, pods of the demo application, profiles that change, and the processes of containers.
 //
 // Its functions return errors and wait for nothing unless they say so.
 package workload

@@ -30,8 +30,7 @@ func (c *Cluster) OperatorPods(ctx context.Context) ([]corev1.Pod, error) {
 	return pods.Items, nil
 }
 
-// ScaleOperator sets the replicas of the operator and waits for up to 90 seconds until
-// OperatorRuns says that there are exactly so many.
+// ScaleOperator sets the replicas of the operator, and waits for up to 90 seconds until OperatorRuns confirms this number.
 func (c *Cluster) ScaleOperator(ctx context.Context, replicas int32) error {
 	ctx, cancel := context.WithTimeout(ctx, 90*time.Second)
 	defer cancel()
@@ -53,9 +52,9 @@ func (c *Cluster) ScaleOperator(ctx context.Context, replicas int32) error {
 	}
 }
 
-// OperatorRuns returns an error unless there are exactly that many pods of the operator, all
-// of them ready and behind the service of the webhook, and the webhook answers. The API
-// server keeps connections to pods that are on their way out, so the pods alone say little.
+// OperatorRuns returns an error unless there are exactly that many pods of the operator, all of them are ready and endpoints of the
+// webhook's Service, and the webhook answers. The API server keeps connections to pods that are being deleted, so the state of the
+// pods alone is not enough.
 func (c *Cluster) OperatorRuns(ctx context.Context, replicas int) error {
 	ready, all, err := c.webhookEndpoints(ctx)
 	pods, more := c.OperatorPods(ctx)

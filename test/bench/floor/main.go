@@ -50,7 +50,7 @@ func run() error {
 	}
 	tuning.EaseCollector(0)
 	var serve func() error
-	stop := func() { _ = listener.Close() } // which ends serve
+	stop := func() { _ = listener.Close() } // closing the listener ends serve
 	switch os.Args[1] {
 	case "grpc":
 		bare := grpc.NewServer(tuning.ServerOptions()...)
@@ -78,7 +78,7 @@ func run() error {
 	return serve()
 }
 
-// tell writes how many objects were allocated and how many goroutines exist.
+// tell writes the number of allocated objects and of goroutines.
 func tell() {
 	samples := []metrics.Sample{{Name: "/gc/heap/allocs:objects"}, {Name: "/gc/heap/tiny/allocs:objects"}}
 	metrics.Read(samples)

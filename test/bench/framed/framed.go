@@ -6,8 +6,7 @@
 // Serve serves one call at a time on each connection. It shows the cost of a socket and a
 // goroutine for each caller. ServeMultiplexed serves the calls of all callers on one
 // connection: requests have ids, and both sides write all waiting messages in one system
-// call. It is the fastest way for small calls that we know. So the broker is compared with
-// it as the bound.
+// call. It is the fastest way for small calls that we know. So the benchmark compares the broker with it as the upper bound.
 package framed
 
 import (

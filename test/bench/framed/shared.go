@@ -17,8 +17,8 @@ type shared struct {
 	places []place
 	// calling is the number of callers that wait for replies.
 	calling atomic.Int32
-	// turn is held by the caller that reads for all. A goroutine that only reads would
-	// cost two wakes for each reply of a single caller: its own and the caller's.
+	// The caller that reads for all callers holds turn. A separate goroutine for reading would cost two wakes for each reply of a
+	// single caller: its own and the caller's.
 	turn chan struct{}
 }
 
@@ -82,7 +82,7 @@ func (s *shared) call(caller int, kind byte, request []byte) (byte, []byte, erro
 		default:
 		}
 		if err := s.receive(); err != nil {
-			_ = s.Close() // so that no caller waits for a reply that never comes
+			_ = s.Close() // after an error, no caller may wait for a reply that never comes
 			return 0, nil, err
 		}
 	}

@@ -79,7 +79,7 @@ func answer(ctx context.Context, client *cryptobroker.Client, operation string, 
 	return map[string]any{"reply": reply}
 }
 
-// report returns what an error of the client says.
+// report returns the content of an error of the client.
 func report(err error) map[string]any {
 	var failed *cryptobroker.Error
 	if !errors.As(err, &failed) {
