@@ -105,7 +105,7 @@ func TestWhileTheFileCannotGrowCallsThatRequireRecordsAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A limit of the size of files stands for a full disk: a write has an error after a part of it.
+	// A limit of the file size simulates a full disk: a write fails after a part of its bytes.
 	limit := func(size uint64) {
 		t.Helper()
 		var before unix.Rlimit

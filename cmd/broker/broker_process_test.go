@@ -25,7 +25,7 @@ import (
 	v0 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v0"
 )
 
-// hashes asks for a digest, waiting for a broker where there is none.
+// hashes asks for a digest. If there is no broker, it waits for one.
 func hashes(t testing.TB, conn *grpc.ClientConn) (algorithm string, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
@@ -146,7 +146,7 @@ func TestWhatCanNeverSucceedIsLoggedOnceWhenItIsLoaded(t *testing.T) {
 	if warning := broker.logged(message, 1); warning["level"] != "WARN" || warning["line"] != 2.0 || warning["profile"] != "Default" || warning["field"] != "API.EncryptData.TagLength" {
 		t.Errorf("logged %v", warning)
 	}
-	at.write("- Name: Default\n  API: {HashData: {HashAlg: sha-256}}\n") // after which there is nothing to warn of
+	at.write("- Name: Default\n  API: {HashData: {HashAlg: sha-256}}\n") // after that there is nothing to warn about
 	broker.logged("profiles loaded", 2)
 	times := 0
 	for _, line := range broker.log() {
@@ -261,7 +261,7 @@ func TestABrokerThatIsToldToStopWhileItStartsStops(t *testing.T) {
 		case <-time.After(waitLimit):
 			t.Fatal("does not end")
 		}
-		// Before the program could ask for the signal, the system ends it.
+		// If the signal arrives before the program handles it, the system ends the program.
 		state := broker.cmd.ProcessState.Sys().(syscall.WaitStatus)
 		if !state.Signaled() && state.ExitStatus() != 0 {
 			t.Errorf("ended with %d", state.ExitStatus())
@@ -365,7 +365,7 @@ func TestMembersOfTheGroupMayConnectAndOthersMayNot(t *testing.T) {
 			t.Errorf("%s: mode %s and group %d, want %s and %d", path, info.Mode(), got, want, group)
 		}
 	}
-	// Only root can be others.
+	// Only root can become another user.
 	if !root {
 		return
 	}

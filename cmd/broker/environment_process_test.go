@@ -33,7 +33,7 @@ func TestTheNamesOfReleasedBrokersWork(t *testing.T) {
 				t.Errorf("the development service answers %s, want %s", got, want)
 			}
 
-			// A stream that is open leaves no room for a call of the same connection.
+			// An open stream leaves no room for a call on the same connection.
 			ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 			defer cancel()
 			stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, "/cryptobroker.stream.v1.StreamService/Exchange")

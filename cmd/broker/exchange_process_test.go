@@ -41,7 +41,7 @@ func TestTerminationUnderLoadTellsWhichCallsWereServed(t *testing.T) {
 	broker.listening()
 	stream := openExchange(t, connect(t, at.socket("")))
 	request := &streamv1.Call_HashData{HashData: &v1.HashDataRequest{Profile: "Default", Input: bytes.Repeat([]byte("x"), 100_000)}}
-	// Calls go out until the stream ends, however many replies are outstanding.
+	// The client sends calls until the stream ends, however many replies are missing.
 	var sent uint64
 	stopped := make(chan struct{})
 	go func() {
@@ -101,7 +101,7 @@ func TestLargeCallsOfClientsThatDoNotReadStayOutside(t *testing.T) {
 	var group sync.WaitGroup
 	var all []grpc.BidiStreamingClient[streamv1.ExchangeRequest, streamv1.ExchangeResponse]
 	for range streams {
-		// Each a connection of its own, as if it were a program of its own.
+		// Each has its own connection, like a separate program.
 		stream := openExchange(t, connect(t, at.socket("")))
 		all = append(all, stream)
 		group.Go(func() {
@@ -140,8 +140,8 @@ func TestLargeCallsOfClientsThatDoNotReadStayOutside(t *testing.T) {
 	group.Wait()
 	peak := peakMemory(t, broker.cmd.Process.Pid)
 	t.Logf("%d MiB were sent; the broker had up to %d MiB", streams*calls*size>>20, peak>>20)
-	// Twice what may be in flight where there is no limit, since as much may be
-	// garbage, and what the collector is eased by.
+	// Twice the data that may be in flight without a limit, because as much may be garbage, plus the garbage that the relaxed
+	// collector allows.
 	if peak > 288<<20 {
 		t.Errorf("the broker had up to %d MiB, want at most 288", peak>>20)
 	}

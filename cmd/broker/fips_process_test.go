@@ -35,7 +35,7 @@ var validated = sync.OnceValues(func() (string, error) {
 	return program, nil
 })
 
-// useValidated makes all programs of a test the one with the validated module.
+// useValidated makes a test use the program with the validated module.
 func useValidated(t *testing.T) {
 	t.Helper()
 	program, err := validated()

@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
-		defer func() { _ = os.RemoveAll(dir) }() // the system clears its temporary directory otherwise
+		defer func() { _ = os.RemoveAll(dir) }() // without this, the system could remove the file from its temporary directory
 		// Others than root run it in one of the tests.
 		if err := os.Chmod(dir, 0o755); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -72,7 +72,7 @@ type process struct {
 	mu    sync.Mutex
 	lines []line
 	text  bytes.Buffer  // the lines as they are
-	more  chan struct{} // closed and made anew with each line
+	more  chan struct{} // closed and made again with each line
 }
 
 // environment is the environment of the test without all variables that configure the broker.
@@ -131,7 +131,7 @@ func (p *process) read(stderr io.Reader) {
 	for scanner.Scan() {
 		l := line{}
 		if err := json.Unmarshal(scanner.Bytes(), &l); err != nil {
-			l = line{"msg": scanner.Text()} // what it says when it fails is no log
+			l = line{"msg": scanner.Text()} // the message of a failed start is not a log line
 		}
 		p.mu.Lock()
 		p.lines = append(p.lines, l)
@@ -193,7 +193,7 @@ func (p *process) kill(signal syscall.Signal) {
 	}
 }
 
-// stop ends it and waits for that.
+// stop ends the broker and waits for its end.
 func (p *process) stop() {
 	p.kill(syscall.SIGTERM)
 	<-p.exited

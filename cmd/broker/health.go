@@ -96,7 +96,7 @@ func askHealth(ctx context.Context, socket string) error {
 	if err != nil {
 		return fmt.Errorf("ask the broker at %s: %w", socket, err)
 	}
-	defer func() { _ = conn.Close() }() // the answer is all that matters
+	defer func() { _ = conn.Close() }() // only the answer matters
 	reply, err := healthpb.NewHealthClient(conn).Check(ctx, &healthpb.HealthCheckRequest{})
 	if err != nil {
 		return fmt.Errorf("the broker at %s does not answer: %s", socket, status.Convert(err).Message())

@@ -63,7 +63,7 @@ func TestABrokerFollowsItsKeyProviders(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Nobody listens at the endpoint, so the provider is there, and its key manager is away.
+	// Nothing listens at the endpoint. So the provider is open, but its key manager is not available.
 	for end := time.Now().Add(waitLimit); ; <-time.After(20 * time.Millisecond) {
 		err := ask()
 		if status.Code(err) == codes.Unavailable {

@@ -37,14 +37,14 @@ func limit(t *testing.T, controller string, limits map[int]map[string]string) *l
 				continue
 			}
 		}
-		// Below the group of the test, or beside it where that is not in sight.
+		// Below the group of the test, or next to it if the group is not visible.
 		for _, parent := range []string{fields[2], "/"} {
 			if g.dir, err = os.MkdirTemp(filepath.Join(mount, parent), "crypto-broker-"); err == nil {
 				break
 			}
 		}
 		if err != nil {
-			continue // not the one that has this controller, or not the test's to divide
+			continue // not the hierarchy of this controller, or the test may not create groups in it
 		}
 		t.Cleanup(func() {
 			if err := os.Remove(g.dir); err != nil {

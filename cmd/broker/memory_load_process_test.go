@@ -24,9 +24,8 @@ import (
 	v1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v1"
 )
 
-// startLimited starts a broker with so much memory: in a control group of its own
-// where the test may make one, which the broker has to find by itself, else by
-// the flag.
+// startLimited starts a broker with a memory limit. If the test may make a control group, the broker gets one and has to find the
+// limit by itself. Otherwise the flag sets the limit.
 func startLimited(t *testing.T, bytes int64, at *place) (*process, *limited) {
 	t.Helper()
 	group := limitMemory(t, bytes)
@@ -119,7 +118,7 @@ func largeParts(n int) func(*testing.T, string) largeCall {
 			}
 			for _, message := range []*streamv1.HashStreamRequest{start, chunk} {
 				if err := stream.Send(message); err != nil {
-					break // the reason is what is received
+					break // receiving returns the reason
 				}
 			}
 			_, err = stream.CloseAndRecv()
@@ -150,7 +149,7 @@ func (s *sharedStream) call(call *streamv1.Call) error {
 	s.sending.Lock()
 	err := s.stream.Send(&streamv1.ExchangeRequest{Calls: []*streamv1.Call{call}})
 	s.sending.Unlock()
-	if err != nil && !errors.Is(err, io.EOF) { // whose reason is what read finds
+	if err != nil && !errors.Is(err, io.EOF) { // reading returns the reason
 		return err
 	}
 	return <-reply

@@ -20,7 +20,7 @@ import (
 	v1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v1"
 )
 
-// withoutGo is an environment in which nothing tells Go how many processors to use.
+// withoutGo returns an environment without GOMAXPROCS.
 func withoutGo() []string {
 	var env []string
 	for _, variable := range environment() {

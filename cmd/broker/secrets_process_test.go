@@ -66,7 +66,7 @@ const searched = `
 func TestNoSinkOfABrokerHasASecret(t *testing.T) {
 	var secrets planted.Secrets
 	var out sinks
-	marker := "M" + rand.Text()[:20] // the name of a profile, which each sink has
+	marker := "M" + rand.Text()[:20] // the name of a profile, which every sink contains
 
 	at := newPlace(t, "")
 	at.write(strings.ReplaceAll(searched, "MARKER", marker))
@@ -112,7 +112,7 @@ func TestNoSinkOfABrokerHasASecret(t *testing.T) {
 	}
 	records := filepath.Join(dir, "audit.jsonl")
 
-	// The name of a variable without effect is in the log: the test finds what is there.
+	// The log has the name of a variable without effect. This shows that the search works.
 	control := secrets.Text("the control", 20)
 	environment := environment("CRYPTO_BROKER_"+control+"=1", "OTEL_TRACES_EXPORTER=otlp", "OTEL_EXPORTER_OTLP_PROTOCOL=http/json",
 		"OTEL_EXPORTER_OTLP_ENDPOINT="+out.collector(t), "OTEL_BSP_SCHEDULE_DELAY=50",
@@ -160,7 +160,7 @@ func TestNoSinkOfABrokerHasASecret(t *testing.T) {
 	}
 }
 
-// callWithSecrets has all operations use the keys of the broker and of requests. Some of them fail.
+// callWithSecrets makes calls of all operations with keys of the broker and keys of requests. Some of them fail.
 func callWithSecrets(t *testing.T, secrets *planted.Secrets, client v1.CryptoServiceClient, name string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)

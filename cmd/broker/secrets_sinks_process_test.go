@@ -17,8 +17,7 @@ import (
 	"testing"
 )
 
-// sinks are all that a broker writes: its log, spans, metrics, what else the status port says, and
-// audit records.
+// sinks are all outputs of a broker: its log, spans, metrics, the other pages of the status port, and audit records.
 type sinks struct {
 	mu    sync.Mutex
 	texts map[string]*bytes.Buffer
@@ -51,7 +50,7 @@ func (s *sinks) collector(t *testing.T) string {
 	t.Helper()
 	var refusals sync.Once
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body) // what cannot be read is not there to be searched
+		body, _ := io.ReadAll(r.Body) // a file that cannot be read cannot be searched
 		s.add("spans", body)
 		refusals.Do(func() {
 			w.WriteHeader(http.StatusForbidden)

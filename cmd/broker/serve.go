@@ -36,15 +36,15 @@ func serveCommand(ctx context.Context, args []string, lookup func(string) (strin
 	}
 	logger, endLog := newLogger(ctx, &c, stdout, stderr)
 	defer endLog()
-	if err := dumps.Forbid(); err != nil { // before a key is in memory
-		logger.Warn("cannot turn core dumps off: a dump could have keys in it", "error", err)
+	if err := dumps.Forbid(); err != nil { // this has to happen before a key is in memory
+		logger.Warn("cannot turn core dumps off: a dump could contain keys", "error", err)
 	}
 	warnOfVariables(os.Environ(), (&config{}).settings(), logger)
-	c.choosesProcessors = resources.UseProcessors(os.DirFS("/"), lookup, logger) // before anything counts them
+	c.choosesProcessors = resources.UseProcessors(os.DirFS("/"), lookup, logger) // this has to happen before anything counts the processors
 	if err := checkFIPS(engine.FIPS(), c.requireFIPS); err != nil {
 		return err
 	}
-	if err := tlsprovider.Use(c.tlsProvider, c.requireFIPS); err != nil { // before the first client of TLS
+	if err := tlsprovider.Use(c.tlsProvider, c.requireFIPS); err != nil { // this has to happen before the first TLS client is made
 		return fmt.Errorf("--%s: %w", tlsProviderFlag, err)
 	}
 	tracer, err := c.useTracing(ctx, stdout, os.Environ(), logger)
@@ -187,7 +187,7 @@ func serve(ctx context.Context, c *config, stderr io.Writer, logger *slog.Logger
 		return status.close()
 	})
 	if err := resources.DropStartPages(); err != nil {
-		logger.Debug("cannot free the memory that only the start has used", "error", err)
+		logger.Debug("cannot free the memory that was used only at the start", "error", err)
 	}
 	logger.Info("listening", "sockets", sockets.Paths(), "status", status.address(), "sessionGateway", addressOf(sessions),
 		"profiles", c.profilesDir, "reason", source.State().Reason,

@@ -96,7 +96,7 @@ func (c *config) readSessionGateway() error {
 		return program.Usagef("--%s and --%s are for the session gateway, but there is none: expected --%s as well",
 			contract.SessionGatewayProfileFlag, contract.SessionGatewayPlainFlag, contract.SessionGatewayFlag)
 	case g.address != "" && slices.Contains(c.callers, contract.BrokerContainer):
-		return program.Usagef("--%s has the name %s, which is the one of the session gateway: expected another name", contract.CallersFlag, contract.BrokerContainer)
+		return program.Usagef("--%s has the name %s, which is the name of the session gateway: expected another name", contract.CallersFlag, contract.BrokerContainer)
 	}
 	return nil
 }

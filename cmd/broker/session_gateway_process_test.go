@@ -66,7 +66,7 @@ func TestABrokerServesItsSessionGatewayAndEndsItLast(t *testing.T) {
 		}
 	}
 
-	// A request that is with the application when the broker has to end gets its reply.
+	// A request that the application is serving when the broker has to end still gets its reply.
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", gateway)
 	if err != nil {
 		t.Fatal(err)

@@ -26,7 +26,7 @@ func TestAWrongSettingOfTheSessionGatewayIsNamed(t *testing.T) {
 		"a path of the protocol": {[]string{"--session-gateway", "8443:8080", "--session-gateway-plain", "/health"}, "which the gateway serves itself"},
 		"paths alone":            {[]string{"--session-gateway-plain", "/a"}, "expected --session-gateway as well"},
 		"a profile alone":        {[]string{"--session-gateway-profile", "Shop"}, "expected --session-gateway as well"},
-		"a caller of its name":   {[]string{"--session-gateway", "8443:8080", "--callers", "crypto-broker"}, "the one of the session gateway"},
+		"a caller of its name":   {[]string{"--session-gateway", "8443:8080", "--callers", "crypto-broker"}, "the name of the session gateway"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			code, _, stderr := execute(t, nil, append([]string{"--profiles-dir", "/p"}, test.args...)...)

@@ -16,7 +16,7 @@ import (
 func (c *config) sessionRedisSetting() setting {
 	return setting{
 		name: contract.SessionRedisDirFlag, env: "CRYPTO_BROKER_SESSION_REDIS_DIR", kind: "path", set: absolutePath(&c.sessionRedisDir),
-		usage: "directory with the file " + redis.FileName + ", which says where sessions are of profiles with Session.Store redis, and with the passwords and certificates for it; without it such profiles have no sessions",
+		usage: "directory with the file " + redis.FileName + ", which names the Redis servers for sessions of profiles with Session.Store redis, and with the passwords and certificates for them; without it such profiles have no sessions",
 	}
 }
 

@@ -179,7 +179,7 @@ func TestASessionInRedisOutlivesABrokerThatIsKilled(t *testing.T) {
 
 func TestASessionThatBeganAtOneGatewayServesRequestsAtAnother(t *testing.T) {
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body) // what is missing is missing in the reply
+		body, _ := io.ReadAll(r.Body) // a missing field is also missing in the reply
 		_, _ = w.Write(append(body, " for you"...))
 	}))
 	defer app.Close()

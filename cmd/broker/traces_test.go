@@ -13,7 +13,7 @@ func TestAWrongVariableOfOpenTelemetryIsNamedInOneSentence(t *testing.T) {
 		env, want string
 	}{
 		"an exporter that there is not":     {"OTEL_TRACES_EXPORTER=zipkin", `invalid value "zipkin" of the environment variable OTEL_TRACES_EXPORTER: found "zipkin", expected otlp, console, none, otlpgrpc, otlphttp`},
-		"none and another":                  {"OTEL_TRACES_EXPORTER=none,otlp", `invalid value "none,otlp" of the environment variable OTEL_TRACES_EXPORTER: expected none without other names`},
+		"none and another":                  {"OTEL_TRACES_EXPORTER=none,otlp", `invalid value "none,otlp" of the environment variable OTEL_TRACES_EXPORTER: expected none as the only name`},
 		"metrics pushed":                    {"OTEL_METRICS_EXPORTER=otlp", `invalid value "otlp" of the environment variable OTEL_METRICS_EXPORTER: found "otlp", expected prometheus, none`},
 		"metrics without a port":            {"OTEL_METRICS_EXPORTER=prometheus", `OTEL_METRICS_EXPORTER is prometheus, but there is no status port to serve metrics at: set --status-address, too`},
 		"logs pushed":                       {"OTEL_LOGS_EXPORTER=otlp", `invalid value "otlp" of the environment variable OTEL_LOGS_EXPORTER: found "otlp", expected console, none`},

@@ -71,7 +71,7 @@ func (p *place) project(files map[string][]byte) {
 	}
 }
 
-// tells waits until /profiles tells a revision and a reason.
+// tells waits until /profiles has a revision and a reason.
 func tells(t *testing.T, status string, revision int64, reason string) {
 	t.Helper()
 	var told struct {

@@ -15,7 +15,7 @@ func TestAVariableThatIsMisspeltIsToldWithASuggestion(t *testing.T) {
 	broker := startWith(t, environment(
 		"CRYPTO_BROKER_PROFILES_DIR="+at.profiles, "CRYPTO_BROKER_SOCKET_DIR="+at.sockets,
 		"CRYPTO_BROKER_LOG_LEVELL=debug", "CRYPTO_BROKER_COLOUR=secret-blue",
-		// A variable that is known, and what a kubelet tells of Services in the namespace.
+		// A known variable, and the variables that a kubelet sets for the Services of the namespace.
 		"CRYPTO_BROKER_REQUIRE_FIPS=false",
 		"CRYPTO_BROKER_SERVICE_HOST=10.0.0.1", "CRYPTO_BROKER_SERVICE_PORT=443", "CRYPTO_BROKER_SERVICE_PORT_HTTPS=443", "CRYPTO_BROKER_PORT=tcp://10.0.0.1:443",
 		"CRYPTO_BROKER_PORT_443_TCP=tcp://10.0.0.1:443", "CRYPTO_BROKER_OPERATOR_WEBHOOK_PORT_443_TCP_ADDR=10.0.0.1",

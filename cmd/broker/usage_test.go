@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// execute runs the program without a process of its own.
+// execute runs the program in the process of the test.
 func execute(t *testing.T, env []string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	lookup := func(name string) (string, bool) {
@@ -63,8 +63,8 @@ func TestAWrongValueIsNamedInOneSentence(t *testing.T) {
 		"records that are never on the disk": {nil, []string{"--profiles-dir", "/p", "--audit-sync", "never"}, `invalid argument "never" for "--audit-sync" flag: expected one of each, second`},
 		"a collector of records with a path": {nil, []string{"--profiles-dir", "/p", "--audit-otlp-endpoint", "http://c/v1/logs"}, `invalid argument for "--audit-otlp-endpoint" flag: expected a URL of OTLP over gRPC such as https://collector.observability:4317, without path, user, query and fragment`},
 		"records in two places":              {nil, []string{"--profiles-dir", "/p", "--audit-otlp-endpoint", "http://c", "--audit-file", "/f"}, `--audit-file and --audit-otlp-endpoint: found both, expected one of the two`},
-		"authorities without TLS":            {[]string{"CRYPTO_BROKER_AUDIT_OTLP_AUTHORITIES=x"}, []string{"--profiles-dir", "/p", "--audit-otlp-endpoint", "http://c"}, `--audit-otlp-endpoint: found "http://c" beside certificates for the collector, expected a URL that begins with https://`},
-		"authorities of no collector":        {nil, []string{"--profiles-dir", "/p", "--audit-otlp-certificate", "/f"}, `--audit-otlp-endpoint: found none beside certificates for the collector, expected its URL`},
+		"authorities without TLS":            {[]string{"CRYPTO_BROKER_AUDIT_OTLP_AUTHORITIES=x"}, []string{"--profiles-dir", "/p", "--audit-otlp-endpoint", "http://c"}, `--audit-otlp-endpoint: found "http://c" together with certificates for the collector, expected a URL that begins with https://`},
+		"authorities of no collector":        {nil, []string{"--profiles-dir", "/p", "--audit-otlp-certificate", "/f"}, `--audit-otlp-endpoint: found none together with certificates for the collector, expected its URL`},
 		"a certificate without its key":      {nil, []string{"--profiles-dir", "/p", "--audit-otlp-endpoint", "https://c", "--audit-otlp-client-certificate", "/f"}, `--audit-otlp-client-certificate and --audit-otlp-client-key: found only one of the two, expected both or none`},
 		"memory beyond all numbers":          {nil, []string{"--profiles-dir", "/p", "--memory-limit", "9223372036854775807Gi"}, `invalid argument "9223372036854775807Gi" for "--memory-limit" flag: expected a number of bytes of at least 16Mi, such as 134217728, 128Mi or 1GiB`},
 		"an unknown environment":             {[]string{"CRYPTO_BROKER_APP_ENV=test"}, []string{"--profiles-dir", "/p"}, `invalid value "test" of the environment variable CRYPTO_BROKER_APP_ENV: expected one of prod, dev`},

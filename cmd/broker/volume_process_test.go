@@ -10,9 +10,8 @@ import (
 	"testing"
 )
 
-// asPod runs a broker as the user and the group that it has in a pod, where the test
-// may; the broker listens in a directory that is as the kubelet makes the root of an
-// emptyDir.
+// asPod runs a broker as the user and the group that it has in a pod, if the test may do so. The broker listens in a directory with
+// the owner and mode of the root of an emptyDir.
 func asPod(t *testing.T, at *place, mode os.FileMode, args ...string) *process {
 	t.Helper()
 	if err := errors.Join(os.Mkdir(at.sockets, 0o755), os.Chmod(at.sockets, mode)); err != nil {

@@ -71,7 +71,7 @@ func TestAuditVerifySaysWhetherALogIsIntact(t *testing.T) {
 		"standard input":               {[]string{"-"}, string(text), 0, "intact\n"},
 		"an intact log as JSON":        {[]string{"--output", "json", file}, "", 0, "{\n  \"intact\": true,\n  \"records\": 3,"},
 		"a changed record":             {[]string{"--key", public, damaged}, "", 1, "DAMAGED: line 2 of " + damaged + " was changed, or a line before it was\n"},
-		"another key":                  {[]string{"--key", other, file}, "", 1, "DAMAGED: line 1 of " + file + " names another public key than the one to check with\n"},
+		"another key":                  {[]string{"--key", other, file}, "", 1, "DAMAGED: line 1 of " + file + " names another public key than the given one\n"},
 		"a file that is no log":        {[]string{public}, "", 1, "DAMAGED: line 1 of " + public + " is not a line of an audit log\n"},
 		"a file that is not there":     {[]string{file + "x"}, "", 1, ""},
 		"a private key":                {[]string{"--key", file, file}, "", 2, ""},

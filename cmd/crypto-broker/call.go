@@ -36,7 +36,7 @@ func newCaller(cmd *cobra.Command) *caller {
 	c := &caller{Broker: connection.Flags(cmd), cmd: cmd}
 	c.output = commandline.ChoiceFlag(cmd, "output", "o", "what to print: log, json or text", commandline.FormatLog, commandline.FormatJSON, commandline.FormatText)
 	cmd.Flags().IntVar(&c.loop, "loop", noLoop, fmt.Sprintf("repeat the call with this many milliseconds in between (%d to %d), until interrupted", minLoop, maxLoop))
-	cmd.Flag("loop").DefValue = "0" // by which the help leaves it out
+	cmd.Flag("loop").DefValue = "0" // so that the help does not print the internal default
 	return c
 }
 

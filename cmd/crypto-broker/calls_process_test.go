@@ -33,7 +33,7 @@ const (
 	keyWarning    = "warning: --keyRaw shows the key to everybody who lists processes, and to the shell's history; use --key-file or --keyId\n"
 )
 
-// volatile is what differs from run to run in a log.
+// volatile matches the parts of a log that differ between runs.
 var volatile = regexp.MustCompile(`"time":"[^"]+"|took \d+ µs`)
 
 func TestWithoutOutputTheLogOfReleasedCommandLinesIsPrinted(t *testing.T) {
@@ -72,7 +72,7 @@ func TestWithoutOutputTheLogOfReleasedCommandLinesIsPrinted(t *testing.T) {
 	}
 }
 
-// found is what is at a path of the line of a log that has it.
+// found returns the value at a path, from the line of a log that has this path.
 func found(t *testing.T, log string, path ...string) any {
 	t.Helper()
 	for line := range strings.Lines(log) {
@@ -207,7 +207,7 @@ func TestAFileOfAnySizeIsHashed(t *testing.T) {
 	}
 }
 
-// slowInput takes its time before each part but the first.
+// slowInput waits before each part except the first.
 type slowInput struct {
 	parts []string
 	time  time.Duration
@@ -243,7 +243,7 @@ func TestABrokerThatTakesNothingOfALargeInputIsNotWaitedForLonger(t *testing.T) 
 	dir := newSandbox(t).dir
 	socket := filepath.Join(dir, "silent")
 	var config net.ListenConfig
-	listener, err := config.Listen(t.Context(), "unix", socket) // which accepts, and says nothing
+	listener, err := config.Listen(t.Context(), "unix", socket) // a listener that accepts connections and never answers
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +253,7 @@ func TestABrokerThatTakesNothingOfALargeInputIsNotWaitedForLonger(t *testing.T) 
 		}
 	})
 	got := execute(t, strings.Repeat("x", maxInput+1), "hash-data", "-", "--output", "text", "--socket", socket, "--timeout", "200ms")
-	want := "crypto-broker hash-data: the broker at " + socket + " did not answer within 200ms: it read nothing of the input meanwhile\n"
+	want := "crypto-broker hash-data: the broker at " + socket + " did not answer within 200ms: it read no input during this time\n"
 	if got != (executed{4, "", want}) {
 		t.Errorf("got %+v, want %q", got, want)
 	}

@@ -83,7 +83,7 @@ func newDecryptData() *cobra.Command {
 		Use:   "decrypt-data [CIPHERTEXT|-]",
 		Short: "Decrypt a ciphertext of encrypt-data, if it is authentic",
 		Long: `Decrypts the argument, standard input (-) or a file, each in hexadecimal digits,
-if nothing of it was changed. Plaintext that is not UTF-8 is printed in base64, as
+if none of them was changed. Plaintext that is not UTF-8 is printed in base64, as
 plaintextBase64; --output text prints the bytes themselves.`,
 		Example: `  crypto-broker decrypt-data 5ad1c9 --profile Orders --keyId orders --nonce 5f0c… --tag 9b1e…`,
 		Args:    commandline.Arguments(0, 1, dataArgument("the ciphertext")), ValidArgsFunction: cobra.NoFileCompletions,

@@ -11,8 +11,7 @@ import (
 	"testing"
 )
 
-// complete has bash complete a line that is typed, by the script that the program
-// makes, without the helpers of the package bash-completion.
+// complete lets bash complete a typed line with the script of the program, without the helpers of the package bash-completion.
 const complete = `
 COLUMNS=80
 _get_comp_words_by_ref() { cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} words=("${COMP_WORDS[@]}") cword=$COMP_CWORD; }

@@ -54,8 +54,8 @@ func newGenerateDataKey() *cobra.Command {
 		Use:   "generate-data-key",
 		Short: "Make a data key, wrapped with a key of the broker",
 		Long: `Makes a data key and wraps it with a key of the broker. The output is in
-hexadecimal digits. Keep the wrapped key beside the data that the data key
-encrypts, and the data key nowhere.`,
+hexadecimal digits. Store the wrapped key together with the data that the
+data key encrypts. Do not store the data key.`,
 		Example: `  crypto-broker generate-data-key --profile Orders --keyId orders-kek --context "tenant a"`,
 		Args:    cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
 	}

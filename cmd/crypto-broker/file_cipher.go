@@ -32,8 +32,8 @@ func newEncryptFile() *cobra.Command {
 		Short: "Encrypt a file of any size",
 		Long: `Encrypts a file of any size with a new data key, which is wrapped with a key of
 the broker. The output has the wrapped key in front, and needs nothing else to be
-decrypted. Standard input and standard output are -. The output file is there once
-it is complete. --timeout is for each part that the broker reads.`,
+decrypted. Standard input and standard output are -. The output file appears
+only when it is complete. --timeout is for each part that the broker reads.`,
 		Example: `  crypto-broker encrypt-file backup.tar backup.tar.enc --profile Orders --keyId orders-kek --context "tenant a"`,
 	}
 	profile, key, bound := profileFlag(cmd), wrappingKeyFlag(cmd, "the wrapping key"), contextFlag(cmd)
@@ -66,7 +66,7 @@ func newDecryptFile() *cobra.Command {
 		Use:   "decrypt-file INPUT OUTPUT",
 		Short: "Decrypt a file that encrypt-file has encrypted",
 		Long: `Decrypts what encrypt-file has encrypted. Standard input and standard output are
--. The output file is there once it is complete and authentic. Standard output gets
+-. The output file appears only when it is complete and authentic. Standard output gets
 authentic data before the end was checked: discard it if the exit code is not 0.`,
 		Example: `  crypto-broker decrypt-file backup.tar.enc backup.tar --profile Orders --context "tenant a"`,
 	}
@@ -200,7 +200,7 @@ func writeReplies(b *connection.Broker, stream fileStream, to io.Writer) error {
 			connection.WarnDeprecated(b.Stderr, last.GetMetadata())
 			return nil
 		case errors.Is(err, io.EOF):
-			return errors.New("the broker ended the stream without its end")
+			return errors.New("the broker closed the stream before its end")
 		case err != nil:
 			return err
 		}

@@ -139,11 +139,11 @@ func TestRewrapEndsWhereNoBrokerIs(t *testing.T) {
 }
 
 func TestRewrapGoesOnWithTheKeysOfOthersWhenAKeyManagerIsAway(t *testing.T) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // it accepts connections, and never answers
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // the listener accepts connections and never answers
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = silent.Close() }() // nobody reads from it
+	defer func() { _ = silent.Close() }() // nothing reads from this pipe
 	s := newSandbox(t)
 	s.write("profiles/Profiles.yaml", "- Name: Default\n  API: {DataKeys: {WrapAlgs: [aes-gcm], KeySize: 256, KeyIds: [{Id: old}, {Id: new}, {Id: away/k}, {Id: silent/k}]}}\n")
 	s.write("keys/old.bin", strings.Repeat("o", 32))

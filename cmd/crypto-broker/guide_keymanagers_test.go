@@ -16,7 +16,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/openbao"
 )
 
-// blockOfGuide matches commands of a guide, and what they print.
+// blockOfGuide matches commands of a guide and their output.
 var blockOfGuide = regexp.MustCompile("(?ms)^```(sh|text)\n(.*?)^```")
 
 func TestTheGuideOfKeyManagersWorksAsItIsWritten(t *testing.T) {

@@ -99,7 +99,7 @@ func newSandbox(t *testing.T) *sandbox {
 	return s
 }
 
-// start starts the broker and does not wait for it: commands do.
+// start starts the broker and does not wait for it, because the commands wait.
 func (s *sandbox) start(args ...string) *sandbox {
 	s.t.Helper()
 	return s.startProgram(filepath.Join(binaries, "broker"), args...)
@@ -129,7 +129,7 @@ func (s *sandbox) run(args ...string) executed {
 	return execute(s.t, "", append([]string{"--socket", s.socket}, args...)...)
 }
 
-// ok runs a command that has to succeed in silence, and returns what it prints.
+// ok runs a command that has to succeed without warnings, and returns its output.
 func (s *sandbox) ok(args ...string) string {
 	s.t.Helper()
 	got := s.run(args...)

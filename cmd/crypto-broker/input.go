@@ -25,7 +25,7 @@ const (
 // inputs reads files and standard input, which can be read only once.
 type inputs struct {
 	cmd      *cobra.Command
-	consumed string // what standard input was read for
+	consumed string // the name of the input for which standard input was read
 }
 
 // open opens a file, or standard input.

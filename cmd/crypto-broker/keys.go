@@ -42,7 +42,7 @@ func (k *secretKey) source(in *inputs) (*v1.KeySource, error) {
 		return nil, err
 	}
 	if in.cmd.Flags().Changed("keySource") && name != "key" {
-		return nil, program.Usagef("found --keySource and --%s, expected --key beside --keySource", name)
+		return nil, program.Usagef("found --keySource and --%s, expected --key together with --keySource", name)
 	}
 	switch {
 	case name == "keyId":

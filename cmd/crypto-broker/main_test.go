@@ -27,7 +27,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// executed is what a command did.
+// executed is the result of a command.
 type executed struct {
 	code           int
 	stdout, stderr string
@@ -121,7 +121,7 @@ func TestAWrongCommandLineIsNamedInOneSentence(t *testing.T) {
 		"a time that is none":        {[]string{"sign-certificate", "--csr", "testdata/good/Profiles.yaml", "--not-after", "soon"}, `crypto-broker sign-certificate: --not-after is "soon", expected a time after 1970 like 2027-01-31T12:00:00Z (see crypto-broker sign-certificate --help)`},
 		"no key":                     {[]string{"encrypt-data", "a"}, "crypto-broker encrypt-data: no key is named, expected --keyId, --key-file or --keyRaw (see crypto-broker encrypt-data --help)"},
 		"two keys":                   {[]string{"sign-data", "a", "--keyId", "k", "--key", "f"}, "crypto-broker sign-data: found --keyId and --key, expected one of them (see crypto-broker sign-data --help)"},
-		"a kind of another key":      {[]string{"encrypt-data", "a", "--keySource", "key-id", "--keyId", "k"}, "crypto-broker encrypt-data: found --keySource and --keyId, expected --key beside --keySource (see crypto-broker encrypt-data --help)"},
+		"a kind of another key":      {[]string{"encrypt-data", "a", "--keySource", "key-id", "--keyId", "k"}, "crypto-broker encrypt-data: found --keySource and --keyId, expected --key together with --keySource (see crypto-broker encrypt-data --help)"},
 		"an unknown kind of a key":   {[]string{"encrypt-data", "a", "--keySource", "file", "--key", "k"}, `crypto-broker encrypt-data: invalid argument "file" for "--keySource" flag: expected raw or key-id (see crypto-broker encrypt-data --help)`},
 		"a nonce of other digits":    {[]string{"encrypt-data", "a", "--keyId", "k", "--nonce", "xyz"}, "crypto-broker encrypt-data: --nonce is not an even number of hexadecimal digits (see crypto-broker encrypt-data --help)"},
 		"standard input twice":       {[]string{"sign-data", "-", "--key", "-"}, "crypto-broker sign-data: standard input is named twice, for what to sign and for the key, expected once (see crypto-broker sign-data --help)"},

@@ -94,7 +94,7 @@ var brokerWithPKCS11 = sync.OnceValues(func() (string, error) {
 	return program, err
 })
 
-// startTokenBroker starts a broker with a token that has the keys which put puts there.
+// startTokenBroker starts a broker with a token. put creates the keys of the token.
 func startTokenBroker(t *testing.T, put func(*softhsm.Token)) *tokenBroker {
 	t.Helper()
 	softhsm.Start(t)
@@ -174,7 +174,7 @@ func TestABrokerSignsWithKeysOfAToken(t *testing.T) {
 		t.Error("the signature with ECDSA is not valid")
 	}
 
-	// An authority outside gives the issuer its certificate.
+	// An external authority issues the certificate of the issuer.
 	root, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -250,7 +250,7 @@ func TestABrokerEncryptsAndWrapsWithKeysOfAToken(t *testing.T) {
 			t.Errorf("%s: outside, the data key is not unwrapped: %v", with, err)
 		}
 	}
-	// What RFC 5649 wraps outside is unwrapped inside, also a key that is no multiple of 8 bytes.
+	// The token unwraps keys that were wrapped outside with RFC 5649, even a key whose size is no multiple of 8 bytes.
 	long := bytes.Repeat([]byte{8}, 33)
 	inner, err := memory.Wrap(algorithm.WrapAESKWP, long, nil)
 	if err != nil {
@@ -264,7 +264,7 @@ func TestABrokerEncryptsAndWrapsWithKeysOfAToken(t *testing.T) {
 		t.Errorf("a key that was wrapped outside: %v", err)
 	}
 
-	// The key is rotated. What the old version protects goes on.
+	// The key is rotated. Data of the old version can still be decrypted.
 	b.change(func() { b.token.ImportAES(t, "orders", 2, second) })
 	if now := encrypt(); now.GetCipherMetadata().GetKeyId() != "hsm/orders#02" || sealed.GetKeyId() != "hsm/orders#01" {
 		t.Errorf("encrypted with %s, and before the rotation with %s", now.GetCipherMetadata().GetKeyId(), sealed.GetKeyId())
@@ -307,7 +307,7 @@ func TestABrokerWithPKCS11NeedsTheCLibraryAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = file.Close() }() // it was only read
+	defer func() { _ = file.Close() }() // the file was only read
 	libraries, err := file.ImportedLibraries()
 	if err != nil {
 		t.Fatal(err)

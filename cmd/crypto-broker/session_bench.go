@@ -145,7 +145,7 @@ func (s *sessionBench) setTarget(cmd *cobra.Command) error {
 	s.config.Target = &sessionbench.Socket{
 		Profile: *s.profile, Timeout: s.broker.Timeout, Failed: s.failed,
 		Dial: func() (*grpc.ClientConn, error) {
-			s.broker.Retries = true // what fails is counted
+			s.broker.Retries = true // failed operations are counted
 			err := s.broker.Open(cmd)
 			return s.broker.Conn, err
 		},

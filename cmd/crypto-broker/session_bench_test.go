@@ -30,8 +30,8 @@ const sessionProfile = "- Name: Shop\n  API: {Session: {Protocols: [session-v1, 
 // shop is an application that serves the protocol by HTTP.
 type shop struct {
 	broker sessionv1.SessionServiceClient
-	// requests counts the encrypted ones. The one with the number refused is refused, and the reply to the
-	// one with the number falsified is another one.
+	// requests counts the encrypted requests. The server refuses the request with the number refused, and falsifies the reply to
+	// the request with the number falsified.
 	requests           atomic.Int32
 	refused, falsified int32
 }

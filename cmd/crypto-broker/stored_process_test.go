@@ -23,7 +23,7 @@ import (
 // storeIn makes TestFilesOfEarlierVersionsAreRead write the files of the present version first. A release does so once.
 var storeIn = flag.String("store", "", "write what this version stores into testdata/stored/NAME, for later versions to read")
 
-// What the stored files have to say.
+// The expected content of the stored files.
 const (
 	storedText     = "4711 boxes"
 	storedContext  = "tenant a"
@@ -37,7 +37,8 @@ const (
 `
 )
 
-// storing is a sandbox whose broker has the keys of the stored files. They follow from numbers, so that no private key is stored.
+// storing is a sandbox whose broker has the keys of the stored files. The keys are derived from numbers, so that no private key is
+// stored.
 type storing struct {
 	*sandbox
 	audit, auditKey, auditPublic string
@@ -88,7 +89,7 @@ func content(t *testing.T, path string) string {
 	return string(text)
 }
 
-// store writes what the present version stores.
+// store writes the files of the present version.
 func store(t *testing.T, folder string) {
 	t.Helper()
 	s := newStoring(t)
@@ -136,7 +137,7 @@ func TestFilesOfEarlierVersionsAreRead(t *testing.T) {
 				s.serve()
 				s.readsAll(folder)
 				s.stop()
-				// The broker has gone on with the log of the earlier version.
+				// The broker has continued the log of the earlier version.
 				if got := execute(t, "", "audit", "verify", "--key", s.auditPublic, s.audit); got.code != 0 {
 					t.Errorf("the log of both versions: %+v", got)
 				}
@@ -148,7 +149,7 @@ func TestFilesOfEarlierVersionsAreRead(t *testing.T) {
 	}
 }
 
-// readsAll reads what an earlier version has stored.
+// readsAll reads the files of an earlier version.
 func (s *storing) readsAll(folder string) {
 	s.t.Helper()
 	var encrypted struct{ Ciphertext, Nonce, Tag, KeyID string }

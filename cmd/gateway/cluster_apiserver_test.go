@@ -93,8 +93,7 @@ func create(t *testing.T, objects ...client.Object) {
 	}
 }
 
-// managers are key managers, which differ by the token of their credentials. Each has the AES key
-// "orders".
+// managers are key managers, one for each token in the credentials. Each has the AES key "orders".
 type managers struct{ open atomic.Int64 }
 
 func (m *managers) connect(_ *providers.Config, credentials providers.Credentials) (providers.Provider, error) {
@@ -238,7 +237,7 @@ type keysOf signing.Ring
 
 func (k keysOf) Ring(context.Context) (signing.Ring, error) { return signing.Ring(k), nil }
 
-// runForGateways runs the part of the operator that is for gateways, until stop has returned.
+// runForGateways runs the part of the operator that serves gateways, until stop has returned.
 func runForGateways(t *testing.T, ring signing.Ring) (operator *keygateway.Gateway, stop func()) {
 	t.Helper()
 	operator, err := keygateway.New(access, keygateway.Options{Namespace: operatorNamespace, Service: gatewayService, Keys: keysOf(ring)})
@@ -257,7 +256,7 @@ func runForGateways(t *testing.T, ring signing.Ring) (operator *keygateway.Gatew
 	}
 }
 
-// mount runs what the operator does for gateways, and returns the volumes of their pods: the
+// mount runs the part of the operator that serves gateways, and returns the volumes of their pods: the
 // directory of the certificate and the file of the trusted keys. It also returns the authorities
 // that brokers trust.
 func mount(t *testing.T, ring signing.Ring) (certificates, trustedKeys, authorities string) {

@@ -16,9 +16,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
-// A process cannot take its limit back, so each command of this test has a process of its own. It
-// ends because it has no cluster, no directory for its socket, or no keys. With the tag apiserver,
-// each of these processes would start an API server.
+// A process cannot undo the limit of core dumps, so each command of this test has its own process. The process ends because it has
+// no cluster, no directory for its socket, or no keys. With the tag apiserver, each of these processes would start an API server.
 func TestTheMemoryOfAGatewayIsNoPartOfADump(t *testing.T) {
 	const variable = "GATEWAY_WITHOUT_DUMPS"
 	command := os.Getenv(variable)

@@ -219,7 +219,7 @@ func TestAPodUsesTheKeysOfItsNamespaceAndOfNoOther(t *testing.T) {
 			t.Errorf("the metrics have no line %s", line)
 		}
 	}
-	// The test has looked at the gateway's certificate by connections that do not agree on HTTP/2.
+	// The connections with which the test checked the gateway's certificate do not negotiate HTTP/2.
 	if !regexp.MustCompile(`(?m)^crypto_broker_gateway_failed_handshakes_total [1-9]`).MatchString(metrics) {
 		t.Error("the metrics count no failed handshake")
 	}
@@ -231,7 +231,7 @@ func TestAPodUsesTheKeysOfItsNamespaceAndOfNoOther(t *testing.T) {
 
 	expectReport(t, g.process)
 
-	// A certificate of another authority counts without a restart.
+	// A certificate of another authority takes effect without a restart.
 	renewed := broker(t, g.process, shop.token(t, cluster.Audience), issue(t, certificates))
 	apiserver.Eventually(t, "the gateway has its new certificate", func() error {
 		_, err := decrypt(t.Context(), renewed, message)
@@ -251,8 +251,8 @@ func uidOf(t *testing.T, namespace string) string {
 	return string(provider.UID)
 }
 
-// expectReport expects that the gateway tells the operator of both providers, without any name, and
-// sends the document only if it has changed.
+// expectReport expects that the gateway reports both providers to the operator, without any name, and that it sends the document
+// only if it has changed.
 func expectReport(t *testing.T, g *process) {
 	t.Helper()
 	code, body := g.get(t, contract.KeyProvidersPath)

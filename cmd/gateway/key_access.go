@@ -66,7 +66,7 @@ type keyAccess struct {
 func runKeyAccess(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := program.Flags("gateway " + keyAccessCommand)
 	file := flags.String("config", "", "`file` with the configuration in YAML; required")
-	rego := flags.Bool("rego", false, "permit policies in Rego beside those in CEL")
+	rego := flags.Bool("rego", false, "permit policies in Rego in addition to those in CEL")
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, pflag.ErrHelp):
@@ -93,8 +93,8 @@ func runKeyAccess(ctx context.Context, args []string, stdout, stderr io.Writer) 
 	libraries.Use(handler)
 	logger := slog.New(handler)
 	tuning.EaseCollector(debug.SetMemoryLimit(-1)) // reads the limit
-	if err := dumps.Forbid(); err != nil {         // before a key is in memory
-		logger.Warn("cannot turn core dumps off: a dump could have keys in it", "error", err)
+	if err := dumps.Forbid(); err != nil {         // this has to happen before a key is in memory
+		logger.Warn("cannot turn core dumps off: a dump could contain keys", "error", err)
 	}
 	managers, err := newKeyManagers(ctx, config, logger)
 	if err == nil {
@@ -221,7 +221,7 @@ func (k *keyAccess) run(ctx context.Context) error {
 		group.Go(func() error { return k.certificates.Start(running) })
 	}
 	group.Go(func() error {
-		if !k.cluster.await(running) { // nothing is released before it is known who may have it
+		if !k.cluster.await(running) { // no data key is released before the policies are known
 			return k.listener.Close()
 		}
 		return served(k.serve())

@@ -145,7 +145,7 @@ func TestAKeyAccessServiceFollowsThePoliciesOfItsNamespace(t *testing.T) {
 	expectDecision(t, k, "alice", false)
 	expectAccessStatus(t, first, &first.Status, understood, inUse, "")
 
-	// No webhook is there to refuse it.
+	// There is no webhook that would refuse it.
 	wrong := newPolicy(t, operatorNamespace, "wrong", "x")
 	changeRule(t, wrong, "caller.isuer == 'x'")
 	expectAccessStatus(t, wrong, &wrong.Status, "False Invalid", "False Invalid", "spec.allow[0].when: Invalid value: line 1, column 1 of the expression")

@@ -37,7 +37,7 @@ func startRecorder(t *testing.T, address string) (file, authorities string) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	server := newKeyAccessProcess(t, "certificate") // for its certificate
+	server := newKeyAccessProcess(t, "certificate") // only its certificate is used
 	authorities, file = filepath.Join(server.dir, "tls", "tls.crt"), filepath.Join(dir, "logs.json")
 	collector := exec.CommandContext(t.Context(), strings.TrimSpace(string(path)), "--config=yaml:"+fmt.Sprintf(`
 receivers:

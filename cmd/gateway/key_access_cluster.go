@@ -90,7 +90,7 @@ func (c *clusterObjects) await(ctx context.Context) bool {
 func (k *keyAccess) statusPaths() *http.ServeMux {
 	paths := http.NewServeMux()
 	if k.cluster != nil {
-		always := func() string { return "" } // the report has what is wrong before the service is ready
+		always := func() string { return "" } // the report shows problems even before the service is ready
 		paths.Handle("GET "+contract.KeyProvidersPath, &reports{ready: always, report: k.cluster.Report})
 	}
 	return paths

@@ -38,7 +38,7 @@ func TestEachQueryOfTheDashboardOfKeyAccessHasAnAnswerUnderLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	managed := startManagedService(t) // whose keys are in a key manager
+	managed := startManagedService(t) // the service with keys in a key manager
 	_, first := managed.file(wrapping.RSA2048)
 	from := issuer.Start(t, issuer.Options{Audience: "key-access"})
 	services := []*keyAccessProcess{newKeyAccessProcess(t, "first"), newKeyAccessProcess(t, "second")}
@@ -62,8 +62,8 @@ func TestEachQueryOfTheDashboardOfKeyAccessHasAnAnswerUnderLoad(t *testing.T) {
 	began := time.Now()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	// ask asks for data keys for a time: of the services that are peers, and of the other one for a new data key and one
-	// that it has seen.
+	// ask asks for data keys for a time. It asks the services that are peers, and it asks the other service for a new data key and
+	// for one that it has already seen.
 	ask := func(duration time.Duration) {
 		for end := time.Now().Add(duration); time.Now().Before(end); {
 			_, fresh := managed.file(wrapping.RSA2048)

@@ -19,7 +19,7 @@ type keyManagerMetrics struct {
 func newKeyManagerMetrics(registry *prometheus.Registry, managers *keyManagers) {
 	registry.MustRegister(&keyManagerMetrics{
 		managers:    managers,
-		lookups:     prometheus.NewDesc("crypto_broker_gateway_key_access_data_key_lookups_total", "Looks for data keys that a key manager has unwrapped within the last minute, by result: hit, miss if the key manager was asked, or coalesced if another request was asking it for the same.", []string{"result"}, nil),
+		lookups:     prometheus.NewDesc("crypto_broker_gateway_key_access_data_key_lookups_total", "Lookups of data keys that a key manager has unwrapped within the last minute, by result: hit, miss if the key manager was asked, or coalesced if another request was asking it for the same.", []string{"result"}, nil),
 		kept:        prometheus.NewDesc("crypto_broker_gateway_key_access_data_keys_kept", "Data keys that a key manager has unwrapped and that are kept in memory.", nil, nil),
 		requests:    prometheus.NewDesc("crypto_broker_gateway_key_access_key_manager_requests_total", "Requests to key managers, by key provider and result: served, unavailable, throttled or denied.", []string{"provider", "result"}, nil),
 		durations:   prometheus.NewDesc("crypto_broker_gateway_key_access_key_manager_request_duration_seconds", "Time of requests to key managers that were served, by key provider.", []string{"provider"}, nil),

@@ -184,7 +184,8 @@ func TestKeysOfAKeyAccessServiceStayInAWSKMS(t *testing.T) {
 			t.Errorf("%s: found %q, expected %s", series, found["crypto_broker_gateway_key_access_"+series], expected)
 		}
 	}
-	// A check when the provider is opened, a description and a public key for each of two keys, and four requests to unwrap.
+	// The expected requests: a check when the provider is opened, a description and a public key for each of two keys, and four
+	// requests to unwrap.
 	if served := found[`crypto_broker_gateway_key_access_key_manager_requests_total{provider="aws",result="served"}`]; served != "9" {
 		t.Errorf("found %q requests that the key manager served, expected 9", served)
 	}
@@ -200,7 +201,7 @@ func TestDataKeysAreForgottenWhenTheKeyProvidersChange(t *testing.T) {
 		t.Fatalf("found %d data keys that are kept, expected 1", kept)
 	}
 	before := s.managers.generation()
-	s.provide("http://127.0.0.1:1", 8) // where nobody answers
+	s.provide("http://127.0.0.1:1", 8) // an address at which nothing answers
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for s.managers.generation() == before && t.Context().Err() == nil {

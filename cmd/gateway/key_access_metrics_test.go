@@ -85,7 +85,7 @@ func TestWhatCallersSendIsNeverInALabel(t *testing.T) {
 		}
 	}
 	http.DefaultClient.CloseIdleConnections()
-	stop() // now all requests have ended
+	stop() // after this, all requests have ended
 	after := keyAccessSeries(t, k)
 	for series := range after {
 		if _, known := before[series]; !known || strings.Contains(series, hostile) {

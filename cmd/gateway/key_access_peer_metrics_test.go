@@ -42,7 +42,7 @@ func TestMetricsSayHowRequestsToPeersEnded(t *testing.T) {
 	}
 	for name, expected := range map[string]float64{
 		"crypto_broker_gateway_key_access_peer_usable": 1, "crypto_broker_gateway_key_access_peer_requests_total": float64(len(federation.Endings)),
-		"crypto_broker_gateway_key_access_peer_request_duration_seconds": 1, // only one of them was answered
+		"crypto_broker_gateway_key_access_peer_request_duration_seconds": 1, // the peer has answered only one of them
 	} {
 		if found[name] != expected {
 			t.Errorf("%s: found %v, expected %v", name, found[name], expected)

@@ -58,7 +58,7 @@ func (c *keyAccessFile) peers(logger *slog.Logger, metrics *peerMetrics, registr
 	case c.Cluster == nil && len(f.Peers) == 0:
 		return nil, fmt.Errorf("peers: found 0, expected 1 to %d", federation.MaxPeers)
 	case c.Cluster != nil && len(f.Peers) > 0:
-		return nil, errors.New("peers: found some beside cluster, expected peers of one place")
+		return nil, errors.New("peers: found some together with cluster, expected peers of one place")
 	}
 	for i, file := range f.Peers {
 		peer, err := file.peer(c.Issuers)

@@ -37,8 +37,8 @@ import (
 // gatewayEnvironment has the configuration file of a key access service that is a process of its own.
 const gatewayEnvironment = "GATEWAY_KEY_ACCESS_CONFIG"
 
-// keyAccessProcess is a key access service in a process of its own. Its URL stays the same when the process is killed and another one
-// is started, because the test forwards connections.
+// keyAccessProcess is a key access service in a separate process. Its URL stays the same when the process is killed and started
+// again, because the test forwards connections.
 type keyAccessProcess struct {
 	t        *testing.T
 	name     string
@@ -69,7 +69,7 @@ func newKey(t *testing.T) []byte {
 	return privatePEM(t, key)
 }
 
-// newKeyAccessProcess makes what a service needs, and its URL.
+// newKeyAccessProcess makes the files of a service, and its URL.
 func newKeyAccessProcess(t *testing.T, name string) *keyAccessProcess {
 	t.Helper()
 	k := &keyAccessProcess{t: t, name: name, dir: t.TempDir()}
@@ -109,7 +109,7 @@ func (k *keyAccessProcess) forward(listener net.Listener) {
 	}
 }
 
-// connect copies between a client and the process until one of them goes.
+// connect copies between a client and the process until one of them closes the connection.
 func (k *keyAccessProcess) connect(from net.Conn) {
 	end := func(conn net.Conn) { _ = conn.Close() } // the other end may have closed it
 	defer end(from)
@@ -125,9 +125,9 @@ func (k *keyAccessProcess) connect(from net.Conn) {
 	go func() {
 		defer end(from)
 		defer end(to)
-		_, _ = io.Copy(from, to) // either end may go
+		_, _ = io.Copy(from, to) // either end may close the connection
 	}()
-	_, _ = io.Copy(to, from) // either end may go
+	_, _ = io.Copy(to, from) // either end may close the connection
 }
 
 // configure writes the configuration, with the others as peers.
@@ -195,8 +195,8 @@ func (k *keyAccessProcess) logged() string {
 
 // kill ends the process without a warning.
 func (k *keyAccessProcess) kill() {
-	_ = k.process.Process.Kill() // it has ended if this fails
-	_ = k.process.Wait()         // it was killed
+	_ = k.process.Process.Kill() // if this fails, the process has already ended
+	_ = k.process.Wait()         // the error of a killed process
 }
 
 // share returns a share of a file's key for the service.
@@ -309,7 +309,7 @@ func newKeyAccessClient(t *testing.T, from *issuer.Issuer, services []*keyAccess
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewTLSServer(nil) // for its client, which trusts its certificate
+	server := httptest.NewTLSServer(nil) // only its client is used, which trusts its certificate
 	t.Cleanup(server.Close)
 	return &keyAccessClient{
 		t: t, http: server.Client(), prover: issuer.Prover{Key: key, Algorithm: jose.ES256}, token: from.Token(from.Claims("alice", key)), url: services[0].url,

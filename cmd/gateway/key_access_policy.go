@@ -44,9 +44,9 @@ func (a *keyAccessAudit) check() error {
 	case err != nil:
 		return fmt.Errorf("audit.endpoint: found %.200q, %w", a.Endpoint, err)
 	case a.File != "":
-		return errors.New("audit.endpoint: found it beside audit.file, expected one of the two")
+		return errors.New("audit.endpoint: found it together with audit.file, expected one of the two")
 	case a.AuthoritiesFile != "" && !secured:
-		return fmt.Errorf("audit.endpoint: found %.200q beside audit.authoritiesFile, expected a URL that begins with https://", a.Endpoint)
+		return fmt.Errorf("audit.endpoint: found %.200q together with audit.authoritiesFile, expected a URL that begins with https://", a.Endpoint)
 	}
 	return nil
 }
@@ -71,10 +71,10 @@ func (c *keyAccessFile) checkAccess() error {
 		}
 	}
 	if (c.PolicyDir != "" || c.Cluster != nil) && c.Access.AllowAllAuthenticated {
-		problems = append(problems, errors.New("access: found allowAllAuthenticated beside policies, expected one or the other"))
+		problems = append(problems, errors.New("access: found allowAllAuthenticated together with policies, expected one or the other"))
 	}
 	if c.PolicyDir != "" && c.Cluster != nil {
-		problems = append(problems, errors.New("policyDir: found it beside cluster, expected policies of one place"))
+		problems = append(problems, errors.New("policyDir: found it together with cluster, expected policies of one place"))
 	}
 	if c.PolicyDir != "" && !filepath.IsAbs(c.PolicyDir) {
 		problems = append(problems, fmt.Errorf("policyDir: found %.200q, expected the absolute path of the directory of policies", c.PolicyDir))
@@ -121,7 +121,7 @@ var auditDescription = prometheus.NewDesc("crypto_broker_gateway_key_access_audi
 // policiesChanged is called after a change of policies, which are in a directory or in resources.
 func (k *keyAccess) policiesChanged(set *accesspolicy.Set, err error) {
 	if err != nil {
-		k.logger.Error("a change of the policies does not count; the last good ones are in use", "error", err)
+		k.logger.Error("a change of the policies has no effect; the last good ones stay in use", "error", err)
 		return
 	}
 	k.managers.forget()

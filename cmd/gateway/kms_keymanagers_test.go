@@ -29,8 +29,7 @@ const (
 	secretsKey = "transit/keys/cluster-secrets"
 )
 
-// The policy of the token, and the configuration of the API server and of the key provider are the
-// ones of docs/kubernetes-kms.md.
+// The policy of the token, and the configurations of the API server and of the key provider, come from docs/kubernetes-kms.md.
 func TestSecretsInEtcdAreEncryptedUnderAKeyOfOpenBao(t *testing.T) {
 	bao := openbao.Start(t)
 	bao.Do(t, http.MethodPost, secretsKey, map[string]any{"type": "aes256-gcm96"})
@@ -51,7 +50,7 @@ func TestSecretsInEtcdAreEncryptedUnderAKeyOfOpenBao(t *testing.T) {
 	// The key is rotated, and a Secret is written again.
 	bao.Do(t, http.MethodPost, secretsKey+"/rotate", nil)
 	apiserver.Eventually(t, "a Secret that is written again has the new key id", func() error {
-		if _, err := plane.get(t, "/readyz"); err != nil { // makes the API server ask the plugin
+		if _, err := plane.get(t, "/readyz"); err != nil { // this request makes the API server ask the plugin
 			return err
 		}
 		secret, err := client.Secrets("default").Get(t.Context(), "rewritten", metav1.GetOptions{})

@@ -33,7 +33,7 @@ func newKMSMetrics() *kmsMetrics {
 			Buckets: durationBuckets,
 		}, []string{"method"}),
 		healthy: prometheus.NewDesc("crypto_broker_gateway_kms_healthy",
-			"Whether the last check of the KMS plugin wrapped and unwrapped with the key, 1 or 0. There is none before the first check, and after a failed call until the next check.", nil, nil),
+			"Whether the last check of the KMS plugin wrapped and unwrapped with the key, 1 or 0. There is no value before the first check, and after a failed call until the next check.", nil, nil),
 	}
 	m.registry.MustRegister(m, m.requests, m.durations)
 	describeProgram(m.registry)

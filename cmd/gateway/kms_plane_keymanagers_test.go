@@ -73,7 +73,7 @@ func startPlane(t *testing.T, socket string) *plane {
 	return p
 }
 
-// get returns what the API server has at a path.
+// get returns the API server's reply at a path.
 func (p *plane) get(t *testing.T, path string) (string, error) {
 	t.Helper()
 	path, query, _ := strings.Cut(path, "?")
@@ -85,7 +85,7 @@ func (p *plane) get(t *testing.T, path string) (string, error) {
 	return string(body), err
 }
 
-// stored returns what etcd has of a Secret. It has to be encrypted by the plugin.
+// stored returns the value of a Secret in etcd. The plugin must have encrypted it.
 func (p *plane) stored(t *testing.T, name string) *kmstypes.EncryptedObject {
 	t.Helper()
 	// The API of etcd by HTTP has keys and values in base64, as JSON has bytes in Go.
@@ -203,7 +203,7 @@ func (l *link) serve(from net.Conn) {
 	var both sync.WaitGroup
 	for _, way := range [][2]net.Conn{{from, to}, {to, from}} {
 		both.Go(func() {
-			_, _ = io.Copy(way[0], way[1]) // it ends with the connections
+			_, _ = io.Copy(way[0], way[1]) // copying ends with the connections
 			_ = way[0].Close()
 		})
 	}

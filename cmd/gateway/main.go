@@ -94,7 +94,7 @@ func operate(ctx context.Context, c *config, logTo io.Writer) error {
 // be called before the first credential is read and the first connection is made.
 func protect(provider string, logger *slog.Logger) error {
 	if err := dumps.Forbid(); err != nil {
-		logger.Warn("cannot turn core dumps off: a dump could have credentials in it", "error", err)
+		logger.Warn("cannot turn core dumps off: a dump could contain credentials", "error", err)
 	}
 	if err := tlsprovider.Use(provider, false); err != nil {
 		return fmt.Errorf("--tls-provider: %w", err)

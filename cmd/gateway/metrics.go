@@ -49,7 +49,7 @@ func newMetrics(g *process) *metrics {
 			"Connections of brokers that ended because their TLS handshake failed. The log says why.", nil, nil),
 		calls: prometheus.NewDesc("crypto_broker_gateway_requests_in_flight", "Requests of brokers that are being served.", nil, nil),
 		providers: prometheus.NewDesc("crypto_broker_gateway_key_providers",
-			"KeyProviders and ClusterKeyProviders, by type and state: usable, or unusable because of a problem that the log has.", []string{"type", "state"}, nil),
+			"KeyProviders and ClusterKeyProviders, by type and state: usable, or unusable because of a problem that the log names.", []string{"type", "state"}, nil),
 		toManagers: prometheus.NewDesc("crypto_broker_gateway_key_manager_connections",
 			"Connections to key managers, by type and state: busy with a request, or idle.", []string{"type", "state"}, nil),
 		endpoints: newEndpointMetrics(),

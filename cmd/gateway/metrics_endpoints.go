@@ -25,7 +25,7 @@ type endpointMetrics struct {
 func newEndpointMetrics() endpointMetrics {
 	return endpointMetrics{
 		reachable: prometheus.NewDesc("crypto_broker_gateway_key_endpoint_reachable",
-			"Whether an endpoint of a key provider answered last, 1 or 0. There is none before the first contact.", []string{"uid", "endpoint"}, nil),
+			"Whether an endpoint of a key provider answered the last request, 1 or 0. There is no value before the first request.", []string{"uid", "endpoint"}, nil),
 		paused: prometheus.NewDesc("crypto_broker_gateway_key_endpoint_paused",
 			"Whether an endpoint of a key provider gets no requests because it failed three times in a row, 1 or 0.", []string{"uid", "endpoint"}, nil),
 		connections: prometheus.NewDesc("crypto_broker_gateway_key_endpoint_connections",

@@ -24,8 +24,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/softhsm"
 )
 
-// The gateway has the types of key providers of the build with PKCS #11, and the device is one that its
-// ClusterKeyProvider names.
+// The gateway has the types of key providers of the build with PKCS #11, and a ClusterKeyProvider names the device.
 func TestPodsEncryptUnderAKeyOfADeviceThroughAGateway(t *testing.T) {
 	softhsm.Start(t)
 	device, raw := softhsm.NewToken(t, "gateway"), bytes.Repeat([]byte{7}, 32)

@@ -42,7 +42,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/apiserver"
 )
 
-// bao is a server that answers as OpenBao does where it is asked for its health, on one address.
+// bao is a server at one address that answers health checks like OpenBao.
 type bao struct {
 	address, certificates, authority string
 	stop                             func()
@@ -83,7 +83,7 @@ func (b *bao) start(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = server.ServeTLS(listener, "", "") // it ends with stop
+		_ = server.ServeTLS(listener, "", "") // stop ends the server
 	}()
 	b.stop = sync.OnceFunc(func() {
 		_ = server.Close()
@@ -91,8 +91,8 @@ func (b *bao) start(t *testing.T) {
 	})
 }
 
-// operator writes the status of key providers with the operator's rights. It counts its requests
-// to the API server that are not to watch, and its questions to gateways.
+// operator writes the status of key providers with the operator's rights. It counts its requests to the API server, except watches,
+// and its requests to gateways.
 type operator struct {
 	requests, asked atomic.Int64
 	metrics         *prometheus.Registry
@@ -241,7 +241,7 @@ func TestTheStatusOfAKeyProviderFollowsItsSecretAndItsServer(t *testing.T) {
 		t.Errorf("the metric is %v, expected 1", values)
 	}
 
-	// While nothing changes, the operator asks gateways only.
+	// While nothing changes, the operator sends requests only to gateways.
 	requests, asked, version := o.settled(t), o.asked.Load(), p.ResourceVersion
 	apiserver.Eventually(t, "the gateway was asked ten times more", func() error {
 		if n := o.asked.Load() - asked; n < 10 {
@@ -273,7 +273,7 @@ func TestTheStatusOfAKeyProviderFollowsItsSecretAndItsServer(t *testing.T) {
 	})
 }
 
-// settled returns the number of requests once the events about what came before are written.
+// settled waits until the events about earlier changes are written, and returns the number of requests.
 func (o *operator) settled(t *testing.T) int64 {
 	t.Helper()
 	count, asked := int64(-1), o.asked.Load()
@@ -309,7 +309,7 @@ func (o *operator) ready(t *testing.T, p *v1alpha1.KeyProvider) (values []float6
 }
 
 // expectEvents waits until there are events of these types and reasons about a provider, and no
-// others. None of them has anything of the Secret.
+// others. None of the events has any part of the Secret.
 func expectEvents(t *testing.T, p *v1alpha1.KeyProvider, want ...string) {
 	t.Helper()
 	apiserver.Eventually(t, "the events are as expected", func() error {

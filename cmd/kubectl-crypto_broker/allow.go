@@ -33,7 +33,7 @@ writes the annotation ` + v1alpha1.AllowWeakerAnnotation + ` on the object, with
 shown. If the profile, or what is served, changes meanwhile, the digest allows nothing.
 
 That needs the verb "` + downgrade.Verb + `" on the object, and the right to patch it. A ClusterCryptoProfile may be withheld in several namespaces: the
-command allows it in the one of -n, or in all that it has shown with -A.
+command allows it in the namespace that -n names, or with -A in all namespaces that it has shown.
 
 Then it waits until the namespaces should serve the profile.`,
 		Example: `  ` + name + ` allow cprof/payments -n shop
@@ -174,7 +174,7 @@ func awaitServed(ctx context.Context, client kubernetes.Interface, changes []eff
 			left = append(left, namespace)
 		}
 		slices.Sort(left)
-		return fmt.Errorf("the change is allowed, and after %s not served yet in namespace %s: %s diff shows whether the operator takes it for another change, and %s check whether the operator runs",
+		return fmt.Errorf("the change is allowed, and after %s not served yet in namespace %s: %s diff shows whether the operator regards it as another change, and %s check whether the operator runs",
 			timeout, strings.Join(left, ", "), name, name)
 	}
 }

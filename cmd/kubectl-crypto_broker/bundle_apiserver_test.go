@@ -26,7 +26,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/effective"
 )
 
-// planted is a secret that no archive may have.
+// planted is a secret that no archive may contain.
 const planted = "planted-s3cret"
 
 // unpacked reads the files of an archive.
@@ -58,7 +58,7 @@ func unpacked(t *testing.T, name string) map[string]string {
 	}
 }
 
-// plant writes a secret wherever a person can write one into the objects of an installation.
+// plant writes a secret into every field of the objects of an installation where a person could write one.
 func plant(t *testing.T, in *fixtureInstallation) {
 	t.Helper()
 	pem := `-----BEGIN PRIVATE KEY-----\n` + planted + `\n-----END PRIVATE KEY-----`

@@ -48,7 +48,7 @@ The exit code is 1 if a line says FAILED or SKIPPED, else 0.`,
 			return err
 		}
 		if _, err := client.Discovery().ServerVersion(); err != nil {
-			return err // else each line would say so
+			return err // otherwise each line would repeat this
 		}
 		checker := &check.Checker{Client: client, Version: program.Version(version), Namespace: namespace, OperatorNamespace: *operatorNamespace}
 		findings, err := checker.Run(cmd.Context())

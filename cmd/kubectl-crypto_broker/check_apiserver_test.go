@@ -275,7 +275,7 @@ func TestAUserWithoutTheRightToSecretsLearnsTheRest(t *testing.T) {
 	}
 }
 
-// mayLook gives a user all that the check reads, but no Secrets, and dry runs in a namespace.
+// mayLook gives a user the rights to read everything that the check reads, except Secrets, and to make dry runs in a namespace.
 func mayLook(t *testing.T, user, namespace string) {
 	t.Helper()
 	rights, name := apiServer.RbacV1(), "looks-"+namespace

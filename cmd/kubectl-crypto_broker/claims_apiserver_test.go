@@ -17,7 +17,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
-// claiming is a StatefulSet whose container mounts what it claims.
+// claiming returns a StatefulSet whose container mounts its volume claims.
 const claiming = `apiVersion: apps/v1
 kind: StatefulSet
 metadata: {name: store}
@@ -35,7 +35,7 @@ spec:
       spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
 `
 
-// makeClaiming creates it.
+// makeClaiming creates the StatefulSet.
 func makeClaiming(t *testing.T, namespace string) {
 	t.Helper()
 	set := &appsv1.StatefulSet{}

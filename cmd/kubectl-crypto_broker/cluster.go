@@ -64,7 +64,7 @@ func (c *cluster) pin(flags *pflag.FlagSet) error {
 		return fmt.Errorf("no cluster to ask: %w", err)
 	}
 	if _, is := file.Contexts[file.CurrentContext]; !is {
-		return nil // what is missing is said when the cluster is asked
+		return nil // missing settings are reported when the command calls the cluster
 	}
 	return flags.Set(clientcmd.FlagContext, file.CurrentContext)
 }
@@ -99,7 +99,7 @@ func (c *cluster) settings(warnings rest.WarningHandler) (*rest.Config, string, 
 		}
 		return nil, "", fmt.Errorf("no cluster to ask: %w", err)
 	}
-	settings.QPS = -1 // the API server's fairness bounds what one person asks
+	settings.QPS = -1 // the API server itself limits the requests of one user (API Priority and Fairness)
 	settings.WarningHandler = warnings
 	settings.Wrap(brokers.Bound)
 	settings.UserAgent = "kubectl-crypto_broker/" + program.Version(version)

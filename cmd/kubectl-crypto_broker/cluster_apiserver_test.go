@@ -35,9 +35,9 @@ import (
 )
 
 var (
-	// apiServer is used by the tests, with all rights.
+	// apiServer is the client of the tests, with all rights.
 	apiServer kubernetes.Interface
-	// apiServerConfig is how the tests reach it.
+	// apiServerConfig is the configuration with which the tests reach the API server.
 	apiServerConfig *rest.Config
 	// kubeconfig is the file that the plugin reads.
 	kubeconfig string
@@ -60,7 +60,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// prepare writes the kubeconfig and starts what answers the API server as the operator does.
+// prepare writes the kubeconfig, and starts a webhook that answers the API server like the operator.
 func prepare(admin *rest.Config) (err error) {
 	apiServerConfig = admin
 	if apiServer, err = kubernetes.NewForConfig(admin); err != nil {
@@ -77,7 +77,7 @@ func prepare(admin *rest.Config) (err error) {
 	return startOperator()
 }
 
-// injecting answers the API server about pods as the operator does.
+// injecting answers the API server's requests about pods like the operator.
 func injecting() http.Handler {
 	decoder := admission.NewDecoder(scheme.Scheme)
 	return &admission.Webhook{Handler: admission.HandlerFunc(func(_ context.Context, request admission.Request) admission.Response {
@@ -105,8 +105,7 @@ func injecting() http.Handler {
 	})}
 }
 
-// startOperator answers the API server as the operator does, for namespaces with
-// the label covered=yes.
+// startOperator starts a webhook that answers the API server like the operator, for namespaces with the label covered=yes.
 func startOperator() error {
 	operatorImage.Store("broker:1")
 	server := httptest.NewTLSServer(injecting())
@@ -134,8 +133,7 @@ func plugin(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	return call(t, "", append(args, "--kubeconfig", kubeconfig)...)
 }
 
-// covered makes a namespace for which the operator is called, uncovered one for
-// which it is not.
+// covered makes a namespace for which the API server calls the operator. uncovered makes one for which it does not.
 func covered(t *testing.T) string   { return namespace(t, map[string]string{"covered": "yes"}) }
 func uncovered(t *testing.T) string { return namespace(t, nil) }
 
@@ -154,7 +152,7 @@ func namespace(t *testing.T, labels map[string]string) string {
 	return ns.Name
 }
 
-// makePod creates a pod; annotation is that which asks for a broker, empty for none.
+// makePod creates a pod. annotation is the value of the annotation that asks for a broker, or empty for no annotation.
 func makePod(t *testing.T, namespace, name, annotation string, owner metav1.Object) *corev1.Pod {
 	t.Helper()
 	pod := &corev1.Pod{
@@ -179,8 +177,7 @@ func makePod(t *testing.T, namespace, name, annotation string, owner metav1.Obje
 	return pod
 }
 
-// label makes the operator be called for a namespace from now on: the API server
-// knows the label a little later than it takes it.
+// label makes the API server call the operator for a namespace. It waits, because the label takes effect a little later.
 func label(t *testing.T, namespace string) {
 	t.Helper()
 	patch := []byte(`{"metadata":{"labels":{"covered":"yes"}}}`)
@@ -190,7 +187,7 @@ func label(t *testing.T, namespace string) {
 	admitted(t, namespace, "it has a broker", func(pod *corev1.Pod, err error) bool { return err == nil && injected.Broker(pod) != nil })
 }
 
-// makeDeployment creates one with a ReplicaSet, as its controller would.
+// makeDeployment creates a Deployment with a ReplicaSet, as the controller would.
 func makeDeployment(t *testing.T, namespace, name string, change ...func(*appsv1.Deployment)) *appsv1.ReplicaSet {
 	t.Helper()
 	labels := map[string]string{"app": name}

@@ -67,7 +67,7 @@ func TestAnAnswerOfAPodEnds(t *testing.T) {
 		if r.URL.Query().Has("fails") {
 			w.WriteHeader(http.StatusInternalServerError)
 		}
-		_, _ = w.Write(bytes.Repeat([]byte("a"), long)) // the client may leave
+		_, _ = w.Write(bytes.Repeat([]byte("a"), long)) // the client may close the connection
 	}))
 	defer server.Close()
 	t.Setenv("KUBECONFIG", kubeconfigWith(t, "test", server.URL))

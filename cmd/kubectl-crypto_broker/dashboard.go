@@ -30,7 +30,7 @@ import (
 func newDashboard(cluster *cluster) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dashboard",
-		Short: "Serve a page on this machine that shows the fleet while it changes",
+		Short: "Serve a page on this machine that shows the present state of the fleet",
 		Long: `Serves a page about the fleet on the loopback interface, and prints its address. The page shows profiles and who
 serves them, how far changes have come, rollouts, brokers that need attention with the command that mends them, and
 which cryptography is in use. It changes while the cluster does.
@@ -88,7 +88,7 @@ context. --namespace and --namespaces name others.`,
 		fmt.Fprintf(cmd.OutOrStdout(), "The page shows %s, until Ctrl-C:\n%s\n", follower.Shows(), server.URL())
 		ctx, stop := context.WithCancel(cmd.Context())
 		defer stop()
-		klog.SetLogger(logr.Discard()) // the page says what can't be read; client-go says it in the terminal, again and again
+		klog.SetLogger(logr.Discard()) // the page says what can't be read; client-go would repeat it in the terminal
 		go endWithParent(ctx, stop, os.Getppid)
 		return serve(ctx, server, follower)
 	}

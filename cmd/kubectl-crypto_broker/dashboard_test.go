@@ -27,7 +27,7 @@ func TestTheDashboardEndsWithTheProcessThatStartedIt(t *testing.T) {
 		})
 	}()
 	<-looked
-	<-looked // it has looked again, and the parent was there
+	<-looked // the command has checked again, and its parent still exists
 	parent.Store(1)
 	<-done
 	if !ended {

@@ -192,7 +192,7 @@ func writeChanges(w io.Writer, changes []effective.Change) {
 		}
 		if c.Unknown { // there is nothing to compare with: this is what is allowed
 			if text, err := profile.Marshal(&profile.Document{Profiles: []profile.Profile{c.Wanted}}); err == nil {
-				fmt.Fprintf(w, "  It is wanted as:\n    %s\n", strings.ReplaceAll(strings.TrimSpace(string(text)), "\n", "\n    "))
+				fmt.Fprintf(w, "  The object asks for:\n    %s\n", strings.ReplaceAll(strings.TrimSpace(string(text)), "\n", "\n    "))
 			}
 		}
 		fmt.Fprintf(w, "To allow exactly this, somebody with the verb %q on it runs: %s allow %s %s\n",

@@ -15,8 +15,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
-// asStored does to a pod what every API server does: defaults, and a token of its
-// own in each container.
+// asStored changes a pod like every API server: it sets defaults, and mounts a token into each container.
 func asStored(pod *corev1.Pod, suffix string) *corev1.Pod {
 	pod = pod.DeepCopy()
 	pod.Name = "crypto-broker-dry-run-" + suffix
@@ -70,7 +69,7 @@ func TestOfADryRunOnlyWhatTheBrokerNeedsIsWrittenIntoTheManifest(t *testing.T) {
 			if broker == nil {
 				t.Fatalf("%s has no broker", item.Name())
 			}
-			wanted.TerminationMessagePath = corev1.TerminationMessagePathDefault // as the API server has it
+			wanted.TerminationMessagePath = corev1.TerminationMessagePathDefault // as the API server stores it
 			if !equality.Semantic.DeepEqual(want, after.Pod) {
 				t.Errorf("%s: found (+) other than expected (-):\n%s", item.Name(), cmp.Diff(want, after.Pod))
 			}

@@ -52,7 +52,7 @@ func create(t *testing.T, c client.Client, object client.Object) {
 	})
 }
 
-// change changes the algorithm of a profile. The operator's webhook is not there to refuse.
+// change changes the algorithm of a profile. No webhook refuses the change here.
 func change(t *testing.T, c client.Client, object client.Object, algorithm string) {
 	t.Helper()
 	patch := fmt.Sprintf(`{"spec":{"api":{"hashData":{"hashAlg":%q}}}}`, algorithm)
@@ -90,7 +90,7 @@ func awaitState(t *testing.T, namespace, from, state string) effective.Row {
 	return found
 }
 
-// awaitWithheld waits until the operator says that a profile is withheld, and returns how.
+// awaitWithheld waits until the operator says that a profile is withheld, and returns the message.
 func awaitWithheld(t *testing.T, c client.Client, object client.Object, conditions func() []metav1.Condition) string {
 	t.Helper()
 	var condition *metav1.Condition
@@ -189,8 +189,8 @@ func TestAWithheldProfileIsShownAndAllowed(t *testing.T) {
 	}
 }
 
-// mayWriteProfiles gives a user all rights on the profiles of a namespace and to read those
-// of the cluster and namespaces, but not the verb weaken.
+// mayWriteProfiles gives a user all rights on the profiles of a namespace, except the verb weaken, and the right to read
+// ClusterCryptoProfiles and namespaces.
 func mayWriteProfiles(t *testing.T, namespace, user string) {
 	t.Helper()
 	rights := apiServer.RbacV1()
@@ -224,7 +224,7 @@ func mayWriteProfiles(t *testing.T, namespace, user string) {
 	})
 }
 
-// hesitant is a person who does something before they answer yes.
+// hesitant is a user who does something else before the answer yes.
 type hesitant struct {
 	before func()
 	text   io.Reader

@@ -71,7 +71,7 @@ func TestEachCommandEndsWithTheExitCodeOfItsDocumentation(t *testing.T) {
 	}
 }
 
-// clusterOf names the cluster to a command that asks one.
+// clusterOf returns the flags that name the cluster, for commands that ask a cluster.
 func clusterOf(args []string) []string {
 	if args[0] == "version" || args[0] == "validate" {
 		return nil

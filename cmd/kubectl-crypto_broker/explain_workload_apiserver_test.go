@@ -17,7 +17,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
-// annotated gives the template of a Deployment annotations.
+// annotated adds annotations to the template of a Deployment.
 func annotated(annotations map[string]string) func(*appsv1.Deployment) {
 	return func(d *appsv1.Deployment) { d.Spec.Template.Annotations = annotations }
 }

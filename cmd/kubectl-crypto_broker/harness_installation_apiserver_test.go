@@ -39,7 +39,7 @@ import (
 // fixtureInstallation is an installation of an operator for one namespace: the objects of the chart,
 // and a server that answers the API server as the operator does.
 type fixtureInstallation struct {
-	// namespace is the one that the operator injects into, operator its own.
+	// namespace is the namespace that the operator injects into, and operator is the namespace of the operator.
 	namespace, operator string
 	// name is the name of the release.
 	name string
@@ -48,7 +48,7 @@ type fixtureInstallation struct {
 	server *httptest.Server
 }
 
-// authority makes a certificate that is its own authority, for a host.
+// authority makes a self-signed certificate for a host.
 func authority(t *testing.T, host string) (tls.Certificate, []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -67,7 +67,7 @@ func authority(t *testing.T, host string) (tls.Certificate, []byte) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-// install makes a sound installation.
+// install makes an installation without problems.
 func install(t *testing.T) *fixtureInstallation {
 	t.Helper()
 	in := &fixtureInstallation{namespace: uncovered(t), operator: uncovered(t), renews: make(chan struct{})}
@@ -95,7 +95,7 @@ func install(t *testing.T) *fixtureInstallation {
 	return in
 }
 
-// deploy makes what is in the operator's namespace.
+// deploy makes the objects of the operator's namespace.
 func (in *fixtureInstallation) deploy(t *testing.T) {
 	t.Helper()
 	labels := map[string]string{"app": in.name}
@@ -114,7 +114,7 @@ func (in *fixtureInstallation) deploy(t *testing.T) {
 	t.Logf("the operator answers at %s, port %s", host, port)
 	_, err = apiServer.CoreV1().Services(in.operator).Create(t.Context(), &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: "webhook"},
-		// The API server goes to that name with the port of the configuration.
+		// The API server connects to this name with the port of the webhook configuration.
 		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "localhost", Selector: labels},
 	}, metav1.CreateOptions{})
 	if err != nil {
@@ -172,7 +172,7 @@ func (in *fixtureInstallation) resign() {
 	}
 }
 
-// available has the operator's Deployment say how many replicas are available.
+// available sets the number of available replicas in the status of the operator's Deployment.
 func (in *fixtureInstallation) available(t *testing.T, n int32) {
 	t.Helper()
 	d, err := apiServer.AppsV1().Deployments(in.operator).Get(t.Context(), in.name, metav1.GetOptions{})
@@ -249,7 +249,7 @@ func (in *fixtureInstallation) call(t *testing.T, bundle []byte) {
 	})
 }
 
-// enforce creates policies with the names of the chart's policies. They match nothing.
+// enforce creates policies with the names of the chart's policies. These policies match no objects.
 func (in *fixtureInstallation) enforce(t *testing.T) {
 	t.Helper()
 	objects := apiServer.AdmissionregistrationV1()
@@ -276,7 +276,7 @@ func (in *fixtureInstallation) enforce(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {
-			// A test may have deleted them.
+			// A test may have deleted the policies.
 			_ = objects.ValidatingAdmissionPolicyBindings().Delete(context.Background(), name, metav1.DeleteOptions{})
 			_ = objects.ValidatingAdmissionPolicies().Delete(context.Background(), name, metav1.DeleteOptions{})
 		})
@@ -293,7 +293,7 @@ func (in *fixtureInstallation) template(t *testing.T, stamp string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		// A test may have deleted it.
+		// A test may have deleted the template.
 		_ = apiServer.CoreV1().RESTClient().Delete().AbsPath(path, in.name).Do(context.Background()).Error()
 	})
 }

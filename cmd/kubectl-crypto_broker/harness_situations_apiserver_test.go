@@ -28,7 +28,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/installation"
 )
 
-// asks is what a template has that asks for a broker, and more.
+// asks returns the annotations of a template that asks for a broker, with further annotations.
 func asks(more ...string) func(*appsv1.Deployment) {
 	annotations := map[string]string{contract.InjectAnnotation: "true"}
 	for i := 0; i < len(more); i += 2 {
@@ -50,7 +50,7 @@ func provided(t *testing.T, namespace string) string {
 	return namespace
 }
 
-// onNode gives a pod a node, and has the kubelet say of its broker that it waits.
+// onNode binds a pod to a node, and reports its broker as waiting, like a kubelet.
 func onNode(t *testing.T, pod *corev1.Pod) {
 	t.Helper()
 	pods := apiServer.CoreV1().Pods(pod.Namespace)
@@ -70,7 +70,7 @@ func onNode(t *testing.T, pod *corev1.Pod) {
 	}
 }
 
-// begun has the kubelet say of a pod on a node that its broker has started.
+// begun reports the broker of a pod as started, like a kubelet.
 func begun(t *testing.T, pod *corev1.Pod) {
 	t.Helper()
 	pods := apiServer.CoreV1().Pods(pod.Namespace)
@@ -86,7 +86,7 @@ func begun(t *testing.T, pod *corev1.Pod) {
 	}
 }
 
-// kubeletSays makes an event of a pod as the kubelet does.
+// kubeletSays creates an event about a pod, like a kubelet.
 func kubeletSays(t *testing.T, pod *corev1.Pod, reason, message string) {
 	t.Helper()
 	_, err := apiServer.CoreV1().Events(pod.Namespace).Create(t.Context(), &corev1.Event{
@@ -125,7 +125,7 @@ func profileIn(t *testing.T, namespace, name, reason, message string, further ..
 	}
 }
 
-// limitRange makes one for containers, and waits until it counts.
+// limitRange creates a LimitRange for containers, and waits until it is in effect.
 func limitRange(t *testing.T, namespace string, item corev1.LimitRangeItem) {
 	t.Helper()
 	item.Type = corev1.LimitTypeContainer
@@ -140,7 +140,7 @@ func limitRange(t *testing.T, namespace string, item corev1.LimitRangeItem) {
 	})
 }
 
-// quota makes one of which nothing is used, and waits until it counts.
+// quota creates an unused ResourceQuota, and waits until it is in effect.
 func quota(t *testing.T, namespace string, name corev1.ResourceName, amount string) {
 	t.Helper()
 	quotas, hard := apiServer.CoreV1().ResourceQuotas(namespace), corev1.ResourceList{name: resource.MustParse(amount)}
@@ -155,7 +155,7 @@ func quota(t *testing.T, namespace string, name corev1.ResourceName, amount stri
 	admitted(t, namespace, "the quota counts", func(_ *corev1.Pod, err error) bool { return err != nil && strings.Contains(err.Error(), "quota: ") })
 }
 
-// takes is what the container of a Deployment is limited to.
+// takes sets the limits of the container of a Deployment.
 func takes(memory, cpu string) func(*appsv1.Deployment) {
 	return func(d *appsv1.Deployment) {
 		limits := corev1.ResourceList{}
@@ -168,8 +168,8 @@ func takes(memory, cpu string) func(*appsv1.Deployment) {
 	}
 }
 
-// operatorAway makes a namespace for which an operator should be called that is
-// scaled to no replica, with the service that the chart has. It returns where that is.
+// operatorAway makes a namespace for which the API server should call an operator that is scaled to zero. The operator has a
+// Service as in the chart. It returns the namespace of the operator.
 func operatorAway(t *testing.T, namespace string) (operator string) {
 	t.Helper()
 	operator = uncovered(t)
@@ -217,7 +217,7 @@ func operatorAway(t *testing.T, namespace string) (operator string) {
 	return operator
 }
 
-// editor is a user who may view and edit one namespace, and no more.
+// editor is a user who may only view and edit one namespace.
 func editor(t *testing.T, namespace string) string {
 	t.Helper()
 	user := viewer(t, namespace)
@@ -241,7 +241,7 @@ func editor(t *testing.T, namespace string) string {
 	return user
 }
 
-// explained runs explain and expects an exit code and what leads to the fix.
+// explained runs explain, and expects an exit code and the texts that lead to the fix.
 func explained(t *testing.T, namespace, what string, code int, says ...string) string {
 	t.Helper()
 	found, stdout, stderr := plugin(t, "explain", what, "-n", namespace)
@@ -257,7 +257,7 @@ func explained(t *testing.T, namespace, what string, code int, says ...string) s
 	return stdout
 }
 
-// follow does what `kubectl patch` does with the command in an explanation.
+// follow executes the `kubectl patch` command of an explanation.
 func follow(t *testing.T, namespace, explanation string) {
 	t.Helper()
 	found := regexp.MustCompile(`kubectl patch deployment/(\S+) -n ` + namespace + ` --type merge -p '([^']+)'`).FindStringSubmatch(explanation)

@@ -195,7 +195,7 @@ func inject(cmd *cobra.Command, documents []manifest.Document, namespace, commen
 		}
 	}
 	if refused {
-		return errFound // and nothing is printed that would not be admitted
+		return errFound // so that the command prints no manifest that would be refused
 	}
 	if any {
 		fmt.Fprintln(cmd.ErrOrStderr(), noteMark+comment)

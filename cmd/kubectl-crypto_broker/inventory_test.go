@@ -49,7 +49,7 @@ func inventoried() brokerstest.Cluster {
 // made is when an inventory was made.
 var made = regexp.MustCompile(`("made": |"timestamp": )"[^"]*"`)
 
-// serial is the serial number of a CBOM, which follows from when it was made.
+// serial matches the serial number of a CBOM, which is derived from its time.
 var serial = regexp.MustCompile(`urn:uuid:[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}`)
 
 func TestTheInventoryOfACluster(t *testing.T) {

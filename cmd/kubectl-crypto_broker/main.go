@@ -33,7 +33,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		var code codeError
 		switch {
 		case errors.As(err, &code):
-			return int(code), "" // the output has said what
+			return int(code), "" // the output already has the reason
 		case errors.Is(err, errFound):
 			return program.ExitFailed, ""
 		}

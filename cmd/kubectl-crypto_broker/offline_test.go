@@ -20,7 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "write golden files instead of comparing with them")
 
-// call runs the plugin and returns its exit code and what it wrote.
+// call runs the plugin and returns its exit code and its output.
 func call(t *testing.T, stdin string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -47,7 +47,7 @@ func golden(t *testing.T, name, found string) {
 	}
 }
 
-// withoutVersion takes out of an output what follows the build of the test.
+// withoutVersion removes from an output the parts that depend on the build of the test.
 func withoutVersion(text string) string {
 	return strings.ReplaceAll(text, "broker:"+imageTag(), "broker:VERSION")
 }

@@ -142,8 +142,8 @@ func TestAPodIsExplained(t *testing.T) {
 	}
 }
 
-// rollOut does what the controllers of a cluster do: each time a Deployment is
-// changed its pods are new at once, except the pod of the one that is stuck.
+// rollOut acts like the controllers of a cluster: it replaces the pods of each changed Deployment at once, except for the
+// Deployment that is stuck.
 func rollOut(t *testing.T, namespace, stuck string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -161,7 +161,7 @@ func rollOut(t *testing.T, namespace, stuck string) {
 			}
 			d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: 1, UpdatedReplicas: 1, ReadyReplicas: 1, AvailableReplicas: 1}
 			if _, err := apiServer.AppsV1().Deployments(namespace).UpdateStatus(ctx, d, metav1.UpdateOptions{}); err != nil && ctx.Err() == nil {
-				t.Logf("the status of %s: %v", d.Name, err) // changed meanwhile: its event comes
+				t.Logf("the status of %s: %v", d.Name, err) // changed at the same time: the event of that change follows
 			}
 		}
 	}()
@@ -172,7 +172,7 @@ func rollOut(t *testing.T, namespace, stuck string) {
 	})
 }
 
-// restarted tells which deployments were restarted.
+// restarted returns the deployments that were restarted.
 func restarted(t *testing.T, namespace string) (names []string) {
 	t.Helper()
 	all, err := apiServer.AppsV1().Deployments(namespace).List(t.Context(), metav1.ListOptions{})

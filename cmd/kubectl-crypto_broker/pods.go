@@ -60,7 +60,7 @@ policies, a note says so.`,
 func newOutdated(cluster *cluster) *cobra.Command {
 	return listCommand(cluster, &cobra.Command{
 		Use:   "outdated",
-		Short: "List pods whose broker is another than a new pod would get",
+		Short: "List pods whose broker differs from the broker that a new pod would get",
 		Long: `Lists pods whose broker has another image or other settings than a new pod would get now, as after an upgrade
 of the operator. They go on working. To get the new broker, restart the workload.
 
@@ -82,7 +82,7 @@ func listCommand(cluster *cluster, cmd *cobra.Command, only string, all bool) *c
 	selector := cmd.Flags().StringP("selector", "l", "", "label `selector` of pods, such as app=orders")
 	var withNone *bool
 	if all {
-		withNone = cmd.Flags().Bool("all", false, "list pods that want no broker, too, with the reason")
+		withNone = cmd.Flags().Bool("all", false, "also list pods that want no broker, with the reason")
 	}
 	cmd.RunE = func(cmd *cobra.Command, names []string) error {
 		if err := output.check(); err != nil {

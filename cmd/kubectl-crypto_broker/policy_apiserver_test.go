@@ -28,8 +28,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/apiserver"
 )
 
-// injectByPolicy installs a policy that injects as the chart's policy does, less
-// what it injects, into one namespace.
+// injectByPolicy installs a policy for one namespace that works like the chart's policy, but injects less.
 func injectByPolicy(t *testing.T, namespace string) (policy, binding string) {
 	t.Helper()
 	name := "inject-" + namespace
@@ -84,7 +83,7 @@ func bind(t *testing.T, name, template string) {
 	})
 }
 
-// admitted waits until a dry run of a pod that asks for a broker comes out so.
+// admitted waits until a dry run of a pod that asks for a broker has the expected result.
 func admitted(t *testing.T, namespace, what string, so func(*corev1.Pod, error) bool) {
 	t.Helper()
 	var last error
@@ -134,13 +133,13 @@ func TestAPolicyIsExplainedAsTheAPIServerActs(t *testing.T) {
 	explained(t, ns, "orders", program.ExitFailed, "image broker:7, stamp seven", "A restart would not bring a broker now: a new pod gets no broker: ")
 }
 
-// viewer is a kubeconfig of a user who may view one namespace, and no more.
+// viewer returns a kubeconfig of a user who may only view one namespace.
 func viewer(t *testing.T, namespace string) string {
 	t.Helper()
 	user := "viewer-of-" + namespace
 	_, err := apiServer.RbacV1().RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "view"},
-		// The role view is the sum of such, which a controller makes and no API server.
+		// The role view aggregates such roles. A controller does that, which does not run here.
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:aggregate-to-view"},
 		Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
 	}, metav1.CreateOptions{})

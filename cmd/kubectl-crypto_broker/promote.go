@@ -79,7 +79,7 @@ func (c *cluster) askRollout(cmd *cobra.Command, args []string, action rollouts.
 	}
 	switch then, err := rollouts.Ask(cmd.Context(), client, source, action, nil); {
 	case errors.Is(err, rollouts.ErrNone):
-		fmt.Fprintf(cmd.OutOrStdout(), "Nothing of %s is being rolled out.\n", source)
+		fmt.Fprintf(cmd.OutOrStdout(), "%s has no rollout in progress.\n", source)
 		return nil
 	case err != nil:
 		return err

@@ -25,8 +25,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/coverage"
 )
 
-// operatorWebhook selects all namespaces but some, by their names, as the
-// chart's webhook does.
+// operatorWebhook returns a webhook that selects all namespaces except the named ones, like the webhook of the chart.
 func operatorWebhook(but ...string) *admissionregistrationv1.MutatingWebhookConfiguration {
 	const name = "annotated.inject.cryptobroker.io"
 	return &admissionregistrationv1.MutatingWebhookConfiguration{
@@ -43,7 +42,7 @@ func namespaceNamed(name string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelMetadataName: name}}}
 }
 
-// lacks makes a fake cluster refuse to list what the user has no right to.
+// lacks makes a fake cluster refuse to list a resource, because the user lacks the right.
 func lacks(client *fake.Clientset, resource string) {
 	client.PrependReactor("list", resource, func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "", errors.New(`User "jane" cannot list resource "`+resource+`" in API group "" at the cluster scope`))

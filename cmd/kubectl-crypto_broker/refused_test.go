@@ -31,7 +31,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/workload"
 )
 
-// said is what a broker answers, or why it does not.
+// said is the answer of a broker, or the reason why it gives none.
 type said struct {
 	answer string
 	err    error
@@ -43,8 +43,7 @@ func (s said) Stream(context.Context) (io.ReadCloser, error) {
 	return io.NopCloser(strings.NewReader(s.answer)), s.err
 }
 
-// ofDeployment is a pod with a broker that has started, as a Deployment of the same
-// name makes it.
+// ofDeployment returns a pod of a Deployment of the same name. Its broker has started.
 func ofDeployment(name string) *corev1.Pod {
 	return brokerstest.BrokerPod(func(p *corev1.Pod) {
 		p.Name, p.Labels = name, map[string]string{"app": name}
@@ -53,8 +52,7 @@ func ofDeployment(name string) *corev1.Pod {
 	})
 }
 
-// answering is a cluster whose operator injects, and whose brokers say this, by the
-// names of their pods and Deployments.
+// answering returns a cluster whose operator injects. Its brokers give these answers, by the names of their pods and Deployments.
 func answering(answers map[string]said) *fake.Clientset {
 	objects := []runtime.Object{
 		namespaceNamed("shop"), operatorWebhook(),
@@ -75,7 +73,7 @@ func answering(answers map[string]said) *fake.Clientset {
 	return client
 }
 
-// saying is the answer of a broker that serves a set, with the reason.
+// saying returns the answer of a broker that serves a set, with a reason.
 func saying(set string, reason directory.Reason) said {
 	return said{answer: fmt.Sprintf(`{"digest":%q,"revision":7,"since":"2026-11-20T12:00:00Z","reason":%q}`, profile.Digest([]byte(set)), reason)}
 }

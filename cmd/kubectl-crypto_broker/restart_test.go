@@ -21,8 +21,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/apierror"
 )
 
-// stuckDeployment is one whose last rollout was given up, of the generation that
-// its controller has seen.
+// stuckDeployment returns a Deployment whose last rollout has exceeded its progress deadline. Its controller has seen the latest
+// generation.
 func stuckDeployment(name string, change ...func(*appsv1.Deployment)) *appsv1.Deployment {
 	d := &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Generation: 1},
@@ -48,7 +48,7 @@ func podOf(app string, change ...func(*corev1.Pod)) *corev1.Pod {
 	return pod
 }
 
-// newCluster is a fake cluster of these objects, which admits all pods as they are.
+// newCluster returns a fake cluster with these objects. It admits all pods without changes.
 func newCluster(objects ...runtime.Object) *fake.Clientset {
 	client := fake.NewClientset(objects...)
 	client.PrependReactor("create", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
@@ -57,8 +57,8 @@ func newCluster(objects ...runtime.Object) *fake.Clientset {
 	return client
 }
 
-// restartOf restarts deployments or statefulsets against a cluster of these
-// objects. rollOut is what the controllers do when one is restarted.
+// restartOf restarts deployments or statefulsets in a cluster with these objects. rollOut has the actions of the controllers after
+// a restart.
 func restartOf(ctx context.Context, client *fake.Clientset, timeout time.Duration, names ...string) (said, notes string, err error) {
 	var out, errs bytes.Buffer
 	r := restarter{client: client, out: &out, errs: &errs, timeout: timeout}
@@ -73,8 +73,7 @@ func restartOf(ctx context.Context, client *fake.Clientset, timeout time.Duratio
 	return out.String(), errs.String(), err
 }
 
-// controllers makes the fake cluster do what controllers do with what is
-// restarted; a dry run changes nothing.
+// controllers makes the fake cluster act like the controllers after a restart. A dry run changes nothing.
 func controllers(client *fake.Clientset, rollOut func(*appsv1.Deployment)) {
 	client.PrependReactor("patch", "deployments", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		patch := action.(clienttesting.PatchActionImpl)

@@ -36,10 +36,10 @@ func TestAnOperatorThatDoesNotAnswerIsNamedWithWhatToDo(t *testing.T) {
 	explained(t, ns, "orders-1-a", program.ExitFailed, append(fix, "has no broker, though it should have one.", "A restart would not bring a broker now: a new pod of deployment/orders is refused")...)
 	explained(t, ns, "alone", program.ExitFailed, fix...)
 
-	// Who may not look at webhooks, or at the operator, learns where to look.
+	// Users who may not read webhooks, or the operator, learn where to look.
 	user := editor(t, ns)
 	code, stdout, stderr := plugin(t, "explain", "deployment/orders", "-n", ns, "--as", user)
-	if want := "The operator does not answer the API server. Look at it, or ask who may: kubectl get deployments,pods -n " + operator + "\n"; code != program.ExitFailed || !strings.Contains(stdout, want) {
+	if want := "The operator does not answer the API server. Look at it, or ask somebody who may look at it: kubectl get deployments,pods -n " + operator + "\n"; code != program.ExitFailed || !strings.Contains(stdout, want) {
 		t.Errorf("exit code %d, %q is not in\n%s%s", code, want, stdout, stderr)
 	}
 }
@@ -53,7 +53,7 @@ func TestAnAnnotationThatIsNotOnTheTemplateIsFoundFromTheWorkloadAndFromItsPod(t
 		"Put the annotation on the template, which makes new pods:\n  kubectl patch deployment/orders -n " + ns + " --type merge -p ",
 	}
 	explained(t, ns, "deployment/orders", program.ExitFailed, append(fix, "a new pod of it gets no broker: the annotation is not on its template.")...)
-	explained(t, ns, "orders-1-a", program.ExitFailed, append(fix, "has no broker, since deployment/orders asks for one and its template does not.")...)
+	explained(t, ns, "orders-1-a", program.ExitFailed, append(fix, "has no broker: deployment/orders itself asks for one, but its template does not.")...)
 
 	set := makeDeployment(t, ns, "plain", func(d *appsv1.Deployment) { d.Annotations = map[string]string{contract.InjectAnnotation: "true"} })
 	makePod(t, ns, "plain-1-a", "", set)
@@ -155,7 +155,7 @@ func TestALimitOfTheNamespaceIsToldWithTheBrokersMemoryAndTheAnnotationThatChang
 		limit func(t *testing.T, namespace string)
 		app   func(*appsv1.Deployment)
 		says  []string
-		// followed is whether there is a command, which leads out.
+		// followed reports whether there is a command that solves the problem.
 		followed bool
 	}{
 		"a LimitRange whose maximum the broker's limit is above": {

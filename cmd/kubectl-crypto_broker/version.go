@@ -62,7 +62,7 @@ func newVersion(cluster *cluster) *cobra.Command {
 		Use:   "version",
 		Short: "Print the versions of the plugin, of the operator, and of brokers",
 		Long: `Prints the version of the plugin, the version of the operator with its image, and how many pods have a broker of
-which version: of all namespaces, or of the one of -n. A broker has the version of the operator that injected it.
+which version: of all namespaces, or of the namespace that -n names. A broker has the version of the operator that injected it.
 
 Without a cluster in the kubeconfig, and with --client, it prints the version of the plugin alone.
 

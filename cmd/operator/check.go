@@ -52,7 +52,7 @@ func checkInstallation(ctx context.Context, namespace string, stdout io.Writer) 
 	var last error
 	err = wait.PollUntilContextTimeout(ctx, checkPause, checkTimeout, true, func(ctx context.Context) (bool, error) {
 		err := tryProfiles(ctx, c, namespace)
-		if last == nil || ctx.Err() == nil { // the end of the time says nothing new
+		if last == nil || ctx.Err() == nil { // the timeout itself adds no information
 			last = err
 		}
 		return err == nil, nil

@@ -61,7 +61,7 @@ func (c *changeTraces) check(problem func(flag, found, expected string)) {
 			continue
 		}
 		if err := v.Set(value); err != nil {
-			problem("traces-ratio", c.ratio, "a number from 0 to 1") // the others are known to be right
+			problem("traces-ratio", c.ratio, "a number from 0 to 1") // the other values are checked already
 		}
 	}
 }

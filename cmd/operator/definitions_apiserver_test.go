@@ -70,7 +70,7 @@ func freeAddress(t *testing.T) (address, port string) {
 		address = net.JoinHostPort("127.0.0.1", port)
 		listener, err := net.Listen("tcp", ":"+port)
 		if err != nil {
-			continue // somebody has it
+			continue // the port is in use
 		}
 		if err := listener.Close(); err != nil {
 			t.Fatal(err)

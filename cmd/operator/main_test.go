@@ -71,7 +71,7 @@ func TestAWrongValueIsOneClearSentence(t *testing.T) {
 		"more than all changes":                   {[]string{"--traces-endpoint=http://c", "--traces-ratio=1.5"}, `--traces-ratio is "1.5", expected a number from 0 to 1`},
 		"no part of the changes":                  {[]string{"--traces-endpoint=http://c", "--traces-ratio="}, `--traces-ratio is "", expected a number from 0 to 1`},
 		"a collector of brokers that is no URL":   {[]string{"--broker-audit-endpoint=c:4317"}, `--broker-audit-endpoint is "c:4317", expected a URL such as`},
-		"authorities of no collector":             {[]string{"--broker-audit-ca-bundle=x"}, `--broker-audit-ca-bundle is "set", expected nothing without an endpoint`},
+		"authorities of no collector":             {[]string{"--broker-audit-ca-bundle=x"}, `--broker-audit-ca-bundle is "set", expected nothing, because there is no endpoint`},
 		"another log level":                       {[]string{"--log-level=loud"}, `--log-level is "loud", expected debug, info, warn or error`},
 		"a port that is no number":                {[]string{"--webhook-port=https"}, `invalid argument "https" for "--webhook-port" flag`},
 		"a profile that is not in the catalogue":  {[]string{"--catalogue=default,fips"}, `--catalogue is "default,fips", expected all, or names of default, fips-140-3-128bit`},

@@ -23,7 +23,7 @@ var libraryLog = sync.OnceValue(func() *bytes.Buffer {
 	return &output
 })
 
-// The loggers are the process's, so the cases run one after the other.
+// The loggers belong to the process, so the cases run one after the other.
 func TestEveryLibraryWritesTheOneStructuredLog(t *testing.T) {
 	output := libraryLog()
 	for sentence, write := range map[string]func(message string){
@@ -34,7 +34,7 @@ func TestEveryLibraryWritesTheOneStructuredLog(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			output.Reset()
-			write("TLS handshake error: " + rand.Text()) // a message of its own, which no limit on repeats leaves out
+			write("TLS handshake error: " + rand.Text()) // a unique message, which the limit on repeated lines does not drop
 			var line struct{ Level, Msg, Component, Version string }
 			if err := json.Unmarshal(output.Bytes(), &line); err != nil {
 				t.Fatalf("found the line %q, expected JSON: %v", output.String(), err)

@@ -74,7 +74,7 @@ func writeCertificate(t *testing.T, directory string, serial int64) []byte {
 	return certificate
 }
 
-// withDefinitions starts an API server, which programs find by the environment.
+// withDefinitions starts an API server with the resource definitions. Programs find it by their environment.
 func withDefinitions(t *testing.T) client.Client {
 	t.Helper()
 	admin := apiserver.StartFor(t)
@@ -118,7 +118,7 @@ func startOperator(t *testing.T, arguments ...string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = operator.Wait() // the end of the test killed it
+		_ = operator.Wait() // the end of the test has killed the process
 		if t.Failed() {
 			t.Logf("the log of the operator:\n%s", &log)
 		}
@@ -146,7 +146,7 @@ func tokenOf(t *testing.T, kubernetes client.Client, name string) string {
 	return request.Status.Token
 }
 
-// check runs the program with the command check and returns its exit code and what it says.
+// check runs the program with the command check, and returns its exit code and its output.
 func check(ctx context.Context) (int, string) {
 	var stdout, stderr bytes.Buffer
 	code := run(ctx, []string{"check"}, func(string) (string, bool) { return operatorNamespace, true }, &stdout, &stderr)

@@ -29,7 +29,7 @@ func (c *Collector) check(file string) error {
 	certificates := c.Certificate != "" || c.Authorities != "" || c.ClientCertificate != "" || c.ClientKey != ""
 	if c.Endpoint == "" {
 		if certificates {
-			return errors.New("--audit-otlp-endpoint: found none beside certificates for the collector, expected its URL")
+			return errors.New("--audit-otlp-endpoint: found none together with certificates for the collector, expected its URL")
 		}
 		return nil
 	}
@@ -40,7 +40,7 @@ func (c *Collector) check(file string) error {
 	case file != "":
 		return errors.New("--audit-file and --audit-otlp-endpoint: found both, expected one of the two")
 	case certificates && !secured:
-		return fmt.Errorf("--audit-otlp-endpoint: found %q beside certificates for the collector, expected a URL that begins with https://", c.Endpoint)
+		return fmt.Errorf("--audit-otlp-endpoint: found %q together with certificates for the collector, expected a URL that begins with https://", c.Endpoint)
 	case c.Certificate != "" && c.Authorities != "":
 		return errors.New("--audit-otlp-certificate: found a file and authorities in PEM, expected one of the two")
 	case (c.ClientCertificate == "") != (c.ClientKey == ""):

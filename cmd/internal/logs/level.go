@@ -41,7 +41,7 @@ func NewLevel(name string) *Level {
 const (
 	maxLevelFile = 64 // bytes
 	lookInterval = 30 * time.Second
-	lookOften    = time.Second // if the file system says nothing of changes
+	lookOften    = time.Second // in case the file system does not report changes
 	lookQuiet    = 20 * time.Millisecond
 )
 

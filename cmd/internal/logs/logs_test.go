@@ -189,7 +189,7 @@ func TestHostileLinesTakeBoundedSpaceAndHideNoOtherMessage(t *testing.T) {
 	})
 }
 
-// A line below the level costs what it costs with a handler of the standard library.
+// A line below the level costs the same as with a handler of the standard library.
 func TestALineBelowTheLevelCostsNoAllocation(t *testing.T) {
 	logger, _, _ := newLog(slog.LevelInfo)
 	if n := testing.AllocsPerRun(100, func() { logger.LogAttrs(t.Context(), slog.LevelDebug, "nothing", slog.String("key", "k")) }); n != 0 {

@@ -187,7 +187,7 @@ func (r *repeats) begin(now time.Time) map[message]int {
 func (r *repeats) due() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if now := time.Now(); !now.Before(r.ends) { // else a line has begun another window
+	if now := time.Now(); !now.Before(r.ends) { // otherwise a line has begun another window
 		r.write(r.begin(now))
 	}
 }
@@ -204,7 +204,7 @@ func (r *repeats) write(omitted map[message]int) {
 	for m, count := range omitted {
 		record := slog.NewRecord(time.Now(), m.level, leftOut, 0)
 		record.AddAttrs(slog.String("repeated", m.text), slog.Int("omitted", count))
-		_ = r.to.Handle(context.Background(), record) // a log that cannot be written has nobody to tell
+		_ = r.to.Handle(context.Background(), record) // if the log cannot be written, there is no place to report that
 	}
 }
 

@@ -45,7 +45,7 @@ func planMemory(root fs.FS, given, gomemlimit int64) (memoryPlan, error) {
 			plan.limit = gomemlimit
 		}
 	default:
-		plan.collector = plan.limit / 8 * 7 // the rest is for what Go does not count
+		plan.collector = plan.limit / 8 * 7 // the rest is for memory that Go does not count
 	}
 	if plan.limit > 0 {
 		plan.inFlight = max(minInFlight, plan.limit/4)

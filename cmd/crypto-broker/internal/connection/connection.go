@@ -164,7 +164,7 @@ func (b *Broker) CallQuietly(ctx context.Context, do func(context.Context) error
 }
 
 // errImpatient ends a call if the broker stops reading its input.
-var errImpatient = errors.New("it read nothing of the input meanwhile")
+var errImpatient = errors.New("it read no input during this time")
 
 // bounded returns the context of a call. It ends when the call takes longer than --timeout. If
 // the call sends its input in parts, it ends when the broker reads nothing of the input for that

@@ -191,7 +191,7 @@ func prepare(ctx context.Context, manager *kmip.Manager, of *measured) error {
 	})
 }
 
-// destroy destroys keys, also after the context of the measurement has ended.
+// destroy destroys keys, even after the context of the measurement has ended.
 func destroy(manager *kmip.Manager, ids []string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -301,7 +301,7 @@ func warm(ctx context.Context, manager *kmip.Manager, connections int) error {
 		open := 0
 		for _, status := range manager.Status() {
 			if !status.Usable {
-				connections = 0 // the others do its work
+				connections = 0 // the other clients do its work
 			}
 			open += status.Connections
 		}

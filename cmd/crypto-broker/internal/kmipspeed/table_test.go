@@ -30,7 +30,7 @@ create EC P-256, 5 clients, reused: keys: no
 	}
 }
 
-// plain joins what stands in columns by one space.
+// plain joins the columns of a table with one space.
 func plain(table string) string {
 	var lines []string
 	for line := range strings.Lines(table) {

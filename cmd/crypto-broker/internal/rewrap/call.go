@@ -31,7 +31,7 @@ func (e *managerError) Error() string { return e.reason }
 // not available for the whole time of a call, rewrap does not try its other keys, because each
 // would take as long.
 func (r *Run) rewrap(ctx context.Context, wrapped []byte) (fresh []byte, already bool, err error) {
-	header, _, _ := blob.Parse(wrapped) // the broker says what is wrong with it
+	header, _, _ := blob.Parse(wrapped) // the broker reports what is wrong with the key
 	if reason := r.skip(header.Provider); reason != "" {
 		return nil, false, &managerError{"not tried after another key failed: " + reason}
 	}

@@ -159,7 +159,7 @@ func (r *Run) lines(from io.Reader, to io.Writer) func(yield func(job) bool) err
 				return already, err
 			}})
 			if stopped {
-				result <- line // nothing is lost
+				result <- line // unchanged, so that no line is lost
 			}
 		}
 		if input.Err() != nil {

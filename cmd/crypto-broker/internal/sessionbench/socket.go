@@ -87,4 +87,4 @@ func (s *socketServer) end(ctx context.Context, id string) error {
 	return s.Failed(err)
 }
 
-func (s *socketServer) close() { _ = s.conn.Close() } // the replies are here
+func (s *socketServer) close() { _ = s.conn.Close() } // all replies have arrived

@@ -176,7 +176,7 @@ func (s *Source) applyPolicies() {
 
 func (s *Source) applyPeers() {
 	if err := s.peers.apply(); err != nil {
-		s.options.Logger.Error("a change of the peers does not count; the last good ones are in use", "error", err)
+		s.options.Logger.Error("a change of the peers has no effect; the last good ones stay in use", "error", err)
 		return
 	}
 	s.options.Logger.Info("peers changed", "peers", len(s.peers.all))

@@ -120,7 +120,7 @@ func Open(c *providers.Config, given providers.Credentials) (providers.Provider,
 	// The pool has no idle connection that would show whether the service answers.
 	checking, stop := context.WithCancel(context.Background())
 	p.stop = stop
-	p.checked.Go(func() { _, _ = p.Check(checking) }) // the status has the outcome
+	p.checked.Go(func() { _, _ = p.Check(checking) }) // the status shows the result
 	return p, nil
 }
 

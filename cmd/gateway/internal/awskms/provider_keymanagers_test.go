@@ -47,7 +47,7 @@ func accessKey() providers.Credentials {
 	return providers.Credentials{providers.AccessKeyID: []byte("id"), providers.SecretAccessKey: []byte("secret")}
 }
 
-// administrator makes keys, which the provider does not.
+// administrator makes keys, because the provider cannot make any.
 type administrator struct{ *kms.Client }
 
 func administratorOf(url string) administrator {

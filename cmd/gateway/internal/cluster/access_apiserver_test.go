@@ -193,7 +193,7 @@ func TestATokenCountsOnlyFromItsPod(t *testing.T) {
 			t.Errorf("from the pod's address %s: %v", own, err)
 		}
 	}
-	for range 2 { // what is remembered of the pod does not help
+	for range 2 { // the cached state of the pod does not help
 		if err := authenticate("192.0.2.2"); !errors.Is(err, service.ErrToken) {
 			t.Errorf("from another pod's address: %v, want ErrToken", err)
 		}
@@ -214,7 +214,7 @@ func TestATokenCountsOnlyFromItsPod(t *testing.T) {
 	ofNode := n.token(t, Audience, onNode)
 	for _, allowed := range []bool{false, true, false} {
 		a.tokens.hostNetworkPods = allowed
-		clear(a.tokens.known) // as in a gateway that starts with another value
+		clear(a.tokens.known) // as if the gateway had started with another value
 		for _, from := range []string{"192.0.2.9", "192.0.2.10"} {
 			if _, err := a.Authenticate(t.Context(), ofNode, netip.MustParseAddr(from)); allowed != (err == nil) || !allowed && !errors.Is(err, service.ErrToken) {
 				t.Errorf("a pod on the network of its node, from %s: %v, allowed: %t", from, err, allowed)

@@ -75,7 +75,7 @@ func (t *tokens) pod(ctx context.Context, token string, from netip.Addr) (servic
 	found, ok := t.known[sum]
 	t.mu.Unlock()
 	if ok && time.Now().Before(found.until) && found.place.has(from) {
-		return found.pod, nil // a pod with a new address, after a restart of its node, is looked at again
+		return found.pod, nil // a pod gets a new address after a restart of its node, so it is read again
 	}
 	if err := t.reviewing.Acquire(ctx, 1); err != nil {
 		return service.Pod{}, err

@@ -15,8 +15,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 )
 
-// Everything on the side of the API server is its own code: the client of the socket, the key that
-// it makes, the envelope around a Secret and the checks of what a plugin answers.
+// The API server's side of the test is its own code: the client of the socket, the key that it makes, the envelope around a Secret,
+// and the checks of the plugin's answers.
 func TestTheAPIServersOwnClientEncryptsAndDecryptsSecrets(t *testing.T) {
 	h := newHarness(t)
 	// The time is the API server's default of 3 seconds, with a margin for a busy machine.
@@ -86,7 +86,7 @@ func TestTheAPIServersOwnClientConnectsAgainAfterARestartOfThePlugin(t *testing.
 	}
 }
 
-// apiServerState does what the API server does when it polls the plugin.
+// apiServerState polls the plugin as the API server does.
 func apiServerState(t *testing.T, plugin service.Service) kmsv2.State {
 	t.Helper()
 	status, err := plugin.Status(t.Context())

@@ -26,12 +26,12 @@ import (
 type manager struct {
 	mu       sync.Mutex
 	versions []*keys.Key
-	err      error         // of every request, if it is not nil
+	err      error         // the error of every request, if it is not nil
 	hang     chan struct{} // requests wait until it is closed, if it is not nil
 	requests int
 }
 
-// rotate makes a version of the key.
+// rotate makes a new version of the key.
 func (m *manager) rotate() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -44,14 +44,14 @@ func (m *manager) rotate() {
 	m.versions = append(m.versions, key.WithVersion(strconv.Itoa(len(m.versions)+1)))
 }
 
-// fail makes all requests fail with an error, or none with nil.
+// fail makes all requests fail with an error. With nil, requests succeed again.
 func (m *manager) fail(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.err = err
 }
 
-// hangs makes new requests wait until a channel is closed, or not with nil.
+// hangs makes new requests wait until a channel is closed. With nil, they do not wait.
 func (m *manager) hangs(until chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -94,7 +94,7 @@ func (m *manager) Key(ctx context.Context, name keys.Name) (*keys.Key, error) {
 	return m.versions[version-1], nil
 }
 
-// harness is a plugin that serves on a socket, and a client of it.
+// harness is a plugin that serves on a socket, and a client of the plugin.
 type harness struct {
 	*testing.T
 	manager *manager

@@ -103,7 +103,7 @@ func TestAFailedCallMakesTheNextStatusAskTheKeyManager(t *testing.T) {
 	}
 }
 
-// The bound is the time after which the API server gives up by itself, many times over.
+// The bound is many times the time after which the API server gives up.
 func TestAKeyManagerThatHangsFailsCallsBeforeTheAPIServerGivesUp(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -137,7 +137,7 @@ func TestAPluginWhoseKeyManagerHungAsksAgain(t *testing.T) {
 	if found := h.status().GetHealthz(); found == "ok" {
 		t.Fatal("the key manager does not hang")
 	}
-	h.manager.hangs(nil) // new requests are answered, and earlier ones are not
+	h.manager.hangs(nil) // new requests are answered, but earlier ones still wait
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for h.status().GetHealthz() != "ok" {

@@ -72,7 +72,7 @@ func TestAKeyByKMIPIsRotatedAndComesBack(t *testing.T) {
 	})
 	first := h.expectHealthy()
 	before := h.encrypt()
-	<-time.After(1100 * time.Millisecond) // the dates of KMIP have seconds, and PyKMIP sorts by them
+	<-time.After(1100 * time.Millisecond) // PyKMIP sorts by dates, which have a resolution of one second in KMIP
 	if err := p.(keys.Creator).Rotate(t.Context(), "cluster-secrets"); err != nil {
 		t.Fatal(err)
 	}

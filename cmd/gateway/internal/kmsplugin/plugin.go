@@ -81,7 +81,7 @@ type Plugin struct {
 	kmsapi.UnimplementedKeyManagementServiceServer
 
 	options  Options
-	provider string // of the current key, for messages
+	provider string // the provider of the current key, for messages
 	checking singleflight.Group
 
 	mu   sync.Mutex

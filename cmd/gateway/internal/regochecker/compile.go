@@ -37,7 +37,7 @@ func CompileOne(from io.Reader, to io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("read the module: %w", err)
 	}
-	_, err = regopolicy.Compile(string(module)) // which refuses one that is too long
+	_, err = regopolicy.Compile(string(module)) // the compiler refuses a module that is too long
 	return json.NewEncoder(to).Encode(answerOf(err))
 }
 

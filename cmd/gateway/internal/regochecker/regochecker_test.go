@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	}
 	if os.Args[1] == compileAndFill {
 		filled = make([]byte, 1<<30)
-		select {} // until it is noticed
+		select {} // until the server notices
 	}
 }
 

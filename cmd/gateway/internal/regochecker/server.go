@@ -47,7 +47,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		Handler: paths, ReadHeaderTimeout: time.Second, ReadTimeout: time.Second, WriteTimeout: 10 * time.Second, MaxHeaderBytes: 8 << 10,
 		ErrorLog: slog.NewLogLogger(s.Logger.Handler(), slog.LevelWarn),
 	}
-	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // who asks then asks again
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // the client will ask again
 	defer stop()
 	if err := server.Serve(netutil.LimitListener(listener, maxConnections)); !errors.Is(err, http.ErrServerClosed) {
 		return err
@@ -84,7 +84,7 @@ func (s *Server) compile(ctx context.Context, module []byte) (*regocheck.Answer,
 	limited, cancel := context.WithTimeout(ctx, maxTime)
 	defer cancel()
 	process := exec.CommandContext(limited, s.Command[0], s.Command[1:]...)
-	process.Env = []string{} // it needs nothing of the environment
+	process.Env = []string{} // the process needs no variables of the environment
 	process.Stdin = bytes.NewReader(module)
 	var output bytes.Buffer
 	process.Stdout = &output

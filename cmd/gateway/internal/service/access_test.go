@@ -25,7 +25,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
-// bare returns a client of the protocol that obeys no rule of the broker.
+// bare returns a client of the protocol without the checks of the broker.
 func (i *installation) bare(t *testing.T) gatewayv1.KeyGatewayServiceClient {
 	t.Helper()
 	roots := x509.NewCertPool()
@@ -34,7 +34,7 @@ func (i *installation) bare(t *testing.T) gatewayv1.KeyGatewayServiceClient {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = connection.Close() }) // it is closed once
+	t.Cleanup(func() { _ = connection.Close() }) // the cleanup closes it once
 	return gatewayv1.NewKeyGatewayServiceClient(connection)
 }
 

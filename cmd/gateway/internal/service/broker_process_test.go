@@ -59,7 +59,7 @@ func (i *installation) broker(t *testing.T) *grpc.ClientConn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = connection.Close() }) // it is closed once
+	t.Cleanup(func() { _ = connection.Close() }) // the cleanup closes it once
 	return connection
 }
 

@@ -53,7 +53,7 @@ func installDemanding(t *testing.T, trusted ...*authority) *demanding {
 	return d
 }
 
-// trust replaces the authorities of brokers. Without one, there is an error in their place.
+// trust replaces the authorities of brokers. Without authorities, reading them returns an error.
 func (d *demanding) trust(trusted ...*authority) {
 	if len(trusted) == 0 {
 		d.authorities.Store(nil)
@@ -86,7 +86,7 @@ func (d *demanding) encrypt(t *testing.T, certificate *tls.Certificate) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = connection.Close() }() // it is closed once
+	defer func() { _ = connection.Close() }() // the cleanup closes it once
 	_, err = gatewayv1.NewKeyGatewayServiceClient(connection).Encrypt(within(t, 10*time.Second, "Bearer token-of-web"), &gatewayv1.EncryptRequest{
 		Use: &gatewayv1.KeyUse{Profile: "P", Operation: "EncryptData", KeyId: "kms/orders"}, Plaintext: []byte("m"),
 	})
@@ -227,7 +227,7 @@ func TestABrokerPresentsTheCertificateThatItsFileHasWhenItConnects(t *testing.T)
 	if err := encrypt(); err != nil {
 		t.Fatal(err)
 	}
-	// Another replica, which accepts only what the kubelet writes next.
+	// Another replica, which accepts only the certificate that the kubelet writes next.
 	d.trust(after)
 	d.stop(d.server)
 	d.serve(t, d.address)

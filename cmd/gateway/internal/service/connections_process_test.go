@@ -64,7 +64,7 @@ func startCounting(t *testing.T) *counting {
 		}
 	})
 	t.Cleanup(func() {
-		_ = listener.Close() // it is closed once
+		_ = listener.Close() // the cleanup closes it once
 		serving.Wait()
 	})
 	return c
@@ -128,7 +128,7 @@ func TestAThousandBrokersShareTheConnectionsOfTwoReplicas(t *testing.T) {
 	var all sync.WaitGroup
 	var failed atomic.Int64
 	connected := make(chan struct{}, brokers)
-	busy := make(chan struct{}, 60) // all brokers are one pod here, which has a limit of requests
+	busy := make(chan struct{}, 60) // all brokers of this test share one pod, which has a limit of requests
 	again := make(chan struct{})
 	for i := range brokers {
 		replica := replicas[i%2]

@@ -42,7 +42,7 @@ type installation struct {
 	access  *access
 	manager *manager
 	log     *text
-	// last is what a namespace asked for last.
+	// last is the last request of a namespace.
 	last atomic.Pointer[asked]
 }
 
@@ -75,7 +75,7 @@ func install(t testing.TB) *installation {
 	return i
 }
 
-// prepare returns what a gateway needs that does not serve yet.
+// prepare returns an installation whose gateway does not serve yet.
 func prepare(t testing.TB) *installation {
 	t.Helper()
 	dir := t.TempDir()

@@ -32,7 +32,7 @@ const asReplica = "KEY_GATEWAY_REPLICA"
 // replica is a gateway in a process of its own.
 type replica struct {
 	address string
-	// authority is the one of its certificate, in PEM.
+	// authority is the authority of its certificate, in PEM.
 	authority string
 	process   *exec.Cmd
 }
@@ -56,7 +56,7 @@ func startReplica(t *testing.T, variables ...string) *replica {
 	}
 	t.Cleanup(func() {
 		r.process.Process.Kill() //nolint:errcheck // it may have ended, which Wait says
-		_ = r.process.Wait()     // it was killed
+		_ = r.process.Wait()     // the error of a killed process
 	})
 	said, authorities := bufio.NewReader(output), ""
 	if _, err := fmt.Fscanln(said, &r.address, &authorities); err != nil {
@@ -76,10 +76,10 @@ func serveAsReplica(t *testing.T, fill func(*manager)) {
 	i := install(t)
 	fill(i.manager)
 	fmt.Println(i.address, i.authorities)
-	_, _ = io.Copy(io.Discard, os.Stdin) // its end is what counts
+	_, _ = io.Copy(io.Discard, os.Stdin) // only its end matters
 }
 
-// reach returns what a client needs to reach replicas.
+// reach returns the options with which a client reaches replicas.
 func reach(t *testing.T, address, authorities string) *installation {
 	t.Helper()
 	dir := t.TempDir()
@@ -117,7 +117,7 @@ func startVirtual(t *testing.T, replicas ...*replica) *virtual {
 	v := &virtual{listener: listener, replicas: replicas}
 	var carrying sync.WaitGroup
 	carry := func(from, to net.Conn) {
-		_, _ = io.Copy(to, from)        // whoever ends it, both connections end
+		_, _ = io.Copy(to, from)        // whichever side ends, both connections end
 		_, _ = from.Close(), to.Close() // the other direction may have closed them
 	}
 	carrying.Go(func() {
@@ -128,7 +128,7 @@ func startVirtual(t *testing.T, replicas ...*replica) *virtual {
 			}
 			gateway, err := (&net.Dialer{}).DialContext(context.Background(), "tcp", v.choose().address)
 			if err != nil {
-				_ = broker.Close() // nobody listens there, which the broker finds out so
+				_ = broker.Close() // nothing listens at this address, so the broker gets an error
 				continue
 			}
 			carrying.Go(func() { carry(broker, gateway) })
@@ -136,7 +136,7 @@ func startVirtual(t *testing.T, replicas ...*replica) *virtual {
 		}
 	})
 	t.Cleanup(func() {
-		_ = listener.Close() // it is closed once
+		_ = listener.Close() // the cleanup closes it once
 		carrying.Wait()
 	})
 	return v
@@ -157,7 +157,7 @@ func (v *virtual) inUse() *replica {
 	return v.used
 }
 
-// replace puts a replica in the place of another one.
+// replace replaces a replica with another one.
 func (v *virtual) replace(old, by *replica) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -190,7 +190,7 @@ func TestCallsGoOnAfterAReplicaIsKilledAndAfterOneIsStopped(t *testing.T) {
 		return err
 	}
 
-	// goesOn makes calls until some succeed that have begun after the event.
+	// goesOn makes calls until some of the calls that began after the event succeed.
 	goesOn := func(event string, happen func()) {
 		const callers = 4
 		var all sync.WaitGroup
@@ -249,7 +249,7 @@ func TestCallsGoOnAfterAReplicaIsKilledAndAfterOneIsStopped(t *testing.T) {
 		t.Fatal("the broker uses the replica that was killed")
 	}
 	goesOn("a replica is stopped", func() { stopped.signal(t, syscall.SIGSTOP) })
-	if !strings.Contains(i.log.String(), "the key gateway answers nothing: connecting again") {
+	if !strings.Contains(i.log.String(), "the key gateway does not answer: connecting again") {
 		t.Errorf("the broker did not notice that a replica answers nothing, but: %s", i.log)
 	}
 }

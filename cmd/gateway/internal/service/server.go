@@ -123,9 +123,9 @@ func (s *Server) survive(ctx context.Context, r any, info *grpc.UnaryServerInfo,
 	defer func() {
 		if recovered := recover(); recovered != nil {
 			cause, stack := defect.Describe(recovered)
-			s.log.LogAttrs(ctx, slog.LevelError, "a call failed because of a defect in the key gateway; the others are not affected",
+			s.log.LogAttrs(ctx, slog.LevelError, "a call failed because of a defect in the key gateway; other requests are not affected",
 				slog.String("method", info.FullMethod), slog.String("cause", cause), slog.String("stack", stack))
-			reply, err = nil, status.Error(codes.Internal, "failed because of a defect in the key gateway; its log has it")
+			reply, err = nil, status.Error(codes.Internal, "failed because of a defect in the key gateway; its log has the details")
 		}
 	}()
 	return handle(ctx, r)

@@ -228,7 +228,7 @@ func TestACallSurvivesTheEndOfAReplica(t *testing.T) {
 	client := i.client(t)
 	cipher := must[*keys.Key](t)(client.Key(t.Context(), named("orders", profile.OpEncryptData))).Cipher(t.Context())
 	for range 3 {
-		// The next replica is there when the one before it has ended, as behind a Service.
+		// The next replica runs before the previous one has ended, as behind a Service.
 		i.stop(i.server)
 		i.serve(t, i.address)
 		if _, _, _, err := cipher.SealRandom([]byte("m"), nil); err != nil {

@@ -30,7 +30,7 @@ func (s *Source) Load() map[string]Load {
 	for _, e := range s.entries {
 		now := e.now.Load()
 		if now.spec.Type == "" {
-			continue // its spec comes in a moment
+			continue // the watch will deliver its spec in a moment
 		}
 		sum := all[now.spec.Type]
 		if now.provider == nil {

@@ -166,8 +166,7 @@ func expectNoKey(t *testing.T, s *Source, namespace, id, profile string, want er
 	})
 }
 
-// expectProblem waits until the report says that a provider has this problem, or none, with the
-// generation and the Secret as they are.
+// expectProblem waits until the report says that a provider has this problem, or no problem, with the present generation and Secret.
 func expectProblem(t *testing.T, s *Source, provider *v1alpha1.KeyProvider, problem string) {
 	t.Helper()
 	secret := &corev1.Secret{}
@@ -266,8 +265,7 @@ func TestANamespaceReachesNoProviderOfAnother(t *testing.T) {
 	expectNoKey(t, s, first, "a", "orders", keys.ErrUnusable, "there is no default provider")
 	expectNoKey(t, s, "does-not-exist", "hsm/a", "orders", keys.ErrUnavailable, "does not know yet")
 
-	// The cluster's provider counts before the namespace's own, and the other namespaces
-	// notice nothing.
+	// The provider of the cluster takes precedence over the provider of the namespace. Other namespaces are not affected.
 	create(t, secretWith(operatorNamespace, "bao", "cluster"))
 	allow(t, operatorNamespace, "bao")
 	count := opened.opened()
@@ -284,7 +282,7 @@ func TestANamespaceReachesNoProviderOfAnother(t *testing.T) {
 		t.Errorf("%d providers were opened for one ClusterKeyProvider, expected 1", now)
 	}
 
-	// A label brings a namespace to the provider, and takes it away.
+	// The provider follows the label of a namespace, when it is added and when it is removed.
 	for _, step := range []struct{ label, from string }{{"first", "https://bao-all cluster"}, {"second", "https://bao " + second}} {
 		patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"test":"`+step.label+`"}}}`))
 		if err := admin.Patch(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: second}}, patch); err != nil {

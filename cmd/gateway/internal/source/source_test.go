@@ -84,7 +84,7 @@ func TestAReplacedProviderServesCallsThatHaveBegun(t *testing.T) {
 	})
 }
 
-// The API server refuses such a KeyProvider. This holds if its definition is of another version.
+// The API server refuses such a KeyProvider, unless its resource definition has another version.
 func TestAKeyProviderNeverActsAsTheGateway(t *testing.T) {
 	spec := func(change func(*v1alpha1.KeyProviderSpec)) *v1alpha1.KeyProviderSpec {
 		s := &v1alpha1.KeyProviderSpec{Type: providers.OpenBao, Endpoints: []v1alpha1.KeyEndpoint{"https://bao"}, OpenBao: &v1alpha1.OpenBaoSettings{}}

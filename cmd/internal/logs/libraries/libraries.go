@@ -17,5 +17,5 @@ func Use(handler slog.Handler) {
 	logger := logr.FromSlogHandler(handler)
 	log.SetLogger(logger)
 	klog.SetLogger(logger)
-	slog.SetDefault(slog.New(handler)) // which the package log writes to from now on
+	slog.SetDefault(slog.New(handler)) // from now on the package log writes to this logger
 }

@@ -74,7 +74,7 @@ func Served(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, r
 	switch {
 	case err != nil:
 		r.Note = "the namespace's set is not known: " + apierror.OneLine(apierror.Plain(err))
-	case answer.Reason == string(directory.SignatureRejected): // also of the set that it serves
+	case answer.Reason == string(directory.SignatureRejected): // even if the broker serves a set with this digest
 		r.Set = SetRefused
 	case answer.Digest == target && answer.Reason == string(directory.ProfilesRejected):
 		r.Set = SetPartial

@@ -23,9 +23,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
-// proxy answers as an API server does for one pod and the ConfigMap of its
-// namespace, where there is one. A real one proxies to no address of this machine, which is where a
-// test's broker would be; test/e2e asks a real broker through a real one.
+// proxy answers like an API server for one pod, and for the ConfigMap of its namespace if there is one. A real API server does not
+// proxy to addresses of this machine, where the broker of a test would be. test/e2e asks a real broker through a real API server.
 func proxy(t *testing.T, status int, answer string) kubernetes.Interface {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -59,7 +58,7 @@ func proxy(t *testing.T, status int, answer string) kubernetes.Interface {
 	return client
 }
 
-// waits makes the broker's container wait for this reason, after it ended so.
+// waits makes the broker's container wait for a reason, after it has ended in the given way.
 func waits(reason string, last *corev1.ContainerStateTerminated) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.Status.InitContainerStatuses = []corev1.ContainerStatus{{
@@ -70,7 +69,7 @@ func waits(reason string, last *corev1.ContainerStateTerminated) func(*corev1.Po
 	}
 }
 
-// unscheduled takes the pod's node away.
+// unscheduled removes the node of the pod.
 func unscheduled(p *corev1.Pod) {
 	p.Spec.NodeName = ""
 	p.Status = corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "Insufficient memory."}}}

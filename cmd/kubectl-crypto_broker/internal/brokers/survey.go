@@ -29,11 +29,11 @@ import (
 
 // States of the broker of a pod.
 const (
-	brokerCurrent = "current"  // the one that a new pod would get
-	Outdated      = "outdated" // another one than a new pod would get
-	Present       = "present"  // there is one; which one a new pod would get is not known
-	Missing       = "missing"  // there is none and should be one
-	None          = "none"     // there is none, and none is wanted
+	brokerCurrent = "current"  // the broker is the same as in a new pod
+	Outdated      = "outdated" // the broker differs from the broker of a new pod
+	Present       = "present"  // there is a broker, but the broker of a new pod is not known
+	Missing       = "missing"  // the pod has no broker, and should have one
+	None          = "none"     // the pod has no broker, and wants none
 )
 
 // States of the set of profiles that a broker serves.

@@ -203,7 +203,7 @@ func (c *Collector) sets(ctx context.Context, o installation.Operator, a *archiv
 			return a.without("ConfigMaps of profiles", err)
 		}
 		for i := range page.Items {
-			if page.Items[i].Namespace != o.Namespace { // there it is the operator's record
+			if page.Items[i].Namespace != o.Namespace { // in this namespace it is the operator's record
 				all = append(all, setOf(&page.Items[i]))
 			}
 		}

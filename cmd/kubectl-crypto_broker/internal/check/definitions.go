@@ -51,7 +51,7 @@ func (c *Checker) definitions(ctx context.Context) (State, string) {
 		}
 		same, err := isOfThisVersion(resource, &found)
 		if err != nil {
-			return cannotTell("whether the resource definition "+name+" is the one of this plugin", err)
+			return cannotTell("whether the resource definition "+name+" equals the definition in this plugin", err)
 		}
 		if !same {
 			differ = append(differ, name)

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// manifest has what the test reads of a binding, and of a webhook configuration.
+// manifest has the fields of a binding and of a webhook configuration that the test reads.
 type manifest struct {
 	metav1.TypeMeta `json:",inline"`
 	Spec            struct {

@@ -38,7 +38,7 @@ func (c *Checker) signingKey(ctx context.Context) (State, string) {
 	}
 	age := signing.AgeOf(metadata)
 	if age.Since.IsZero() {
-		return Warning, fmt.Sprintf("the Secret %s does not say since when its key is current: see the operator's log", secret)
+		return Warning, fmt.Sprintf("the Secret %s does not say when its key became current: see the operator's log", secret)
 	}
 	found := fmt.Sprintf("the key has been current since %s, and %d retired keys still sign", age.Since.UTC().Format(time.RFC3339), len(age.Retired))
 	lifetime, err := time.ParseDuration(c.operator.Argument("signing-key-lifetime", signing.DefaultLifetime.String()))

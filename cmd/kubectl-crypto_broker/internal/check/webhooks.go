@@ -95,7 +95,7 @@ func (c *Checker) webhooks(context.Context) (State, string) {
 	case len(empty) > 0:
 		return Failed, fmt.Sprintf("the caBundle of the webhooks %s is empty, so that each call fails: the operator fills it in when it starts, and its log says why it does not", list(empty))
 	case len(ignoring) > 0:
-		return Warning, fmt.Sprintf("the failurePolicy of the webhooks %s is Ignore, so that pods come without a broker, and profiles unchecked, while the operator does not answer: helm upgrade restores Fail", list(ignoring))
+		return Warning, fmt.Sprintf("the failurePolicy of the webhooks %s is Ignore, so that pods get no broker, and nobody checks profiles, while the operator does not answer: helm upgrade restores Fail", list(ignoring))
 	default:
 		return OK, fmt.Sprintf("%d webhooks are configured, each with a caBundle", len(all))
 	}
@@ -128,7 +128,7 @@ func (c *Checker) certificate(context.Context) (State, string) {
 		return Failed, fmt.Sprintf("the authority of the serving certificates has expired at %s: the operator's log says why it made no other one", until.Format(time.RFC3339))
 	case strings.Contains(c.unreached, "x509:") || strings.Contains(c.unreached, "tls:"):
 		return Failed, fmt.Sprintf("the API server does not accept the serving certificate: %s", c.unreached)
-	case rest < leastRest && c.operator.Argument("webhook-certificate-dir", "") == "": // else somebody else makes it
+	case rest < leastRest && c.operator.Argument("webhook-certificate-dir", "") == "": // otherwise another program makes the certificate
 		return Warning, fmt.Sprintf("the authority of the serving certificates expires at %s, and the operator should have made its successor: see its log", until.Format(time.RFC3339))
 	case !c.answered:
 		return Skipped, fmt.Sprintf("cannot tell whether the API server accepts the serving certificate, because no webhook has answered; its authority is valid until %s", until.Format(time.RFC3339))

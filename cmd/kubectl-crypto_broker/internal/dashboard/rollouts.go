@@ -67,7 +67,7 @@ func (s *Server) rollouts(w http.ResponseWriter, r *http.Request) {
 func answer(w http.ResponseWriter, code int, says string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(reply{says}) // a page that is gone gets no answer
+	_ = json.NewEncoder(w).Encode(reply{says}) // a closed page needs no answer
 }
 
 // isName reports whether the API server accepts a name, which becomes a part of a path there.

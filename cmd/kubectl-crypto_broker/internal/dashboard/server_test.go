@@ -19,7 +19,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/downgrade"
 )
 
-// asked is what a server was asked to do.
+// asked is an action that a server was asked to take.
 type asked struct {
 	source downgrade.Source
 	action rollouts.Action
@@ -52,7 +52,7 @@ func started(t *testing.T) (*Server, *[]asked) {
 	return server, all
 }
 
-// exchange makes a request as the page does. change may make another one of it.
+// exchange makes a request like the page. change may change the request.
 func exchange(t *testing.T, server *Server, method, path, body string, change func(*http.Request)) (code int, header http.Header, text string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, server.URL()+path, strings.NewReader(body))
@@ -214,7 +214,7 @@ func TestEachOpenPageGetsTheStateAndItsChanges(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	early := states(t, server) // before there is a state
+	early := states(t, server) // before the first state exists
 	publish("one\nline")
 	late := states(t, server)
 	for name, next := range map[string]func() *fleet.Fleet{"early": early, "late": late} {

@@ -23,7 +23,7 @@ func Changes(sets []*Set) (all []Change) {
 	index := map[string]int{}
 	for _, s := range sets {
 		for _, withheld := range s.Judgement.Withheld {
-			i, known := index[withheld.Digest] // which has the object in it
+			i, known := index[withheld.Digest] // the digest covers the object, too
 			if !known {
 				i = len(all)
 				index[withheld.Digest] = i

@@ -23,8 +23,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/dryrun"
 )
 
-// answers is an API server of a few answers: objects by their path. What is not
-// in here there is not, and forbidden is what nil stands for.
+// answers is an API server with a few answers: objects by their path. Other paths are not found, and paths with nil are forbidden.
 func answers(t *testing.T, objects map[string]any) kubernetes.Interface {
 	t.Helper()
 	status := metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
@@ -57,12 +56,12 @@ func answers(t *testing.T, objects map[string]any) kubernetes.Interface {
 	return client
 }
 
-// trialOf asks a cluster without listening to its warnings.
+// trialOf asks a cluster and ignores its warnings.
 func trialOf(client kubernetes.Interface) dryrun.Trial {
 	return dryrun.Trial{Client: client, Warnings: &dryrun.Warnings{}}
 }
 
-// Paths of what explain reads.
+// The paths that explain reads.
 const (
 	pathNamespace = "/api/v1/namespaces/shop"
 	pathWebhooks  = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
@@ -72,10 +71,10 @@ const (
 	pathTemplate  = "/apis/cryptobroker.io/v1alpha1/injectiontemplates/operator"
 )
 
-// installed is when the operator was, in these tests.
+// installed is the time at which the operator was installed in these tests.
 var installed = metav1.NewTime(time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC))
 
-// byPolicy is a cluster whose API server injects, changed.
+// byPolicy returns a cluster whose API server injects by policy, with changes.
 func byPolicy(change func(map[string]any, *admissionregistrationv1.MutatingAdmissionPolicy, *admissionregistrationv1.MutatingAdmissionPolicyBinding)) map[string]any {
 	policy := admissionregistrationv1.MutatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: "inject-annotated", CreationTimestamp: installed},

@@ -37,7 +37,7 @@ func explainOperator(ctx context.Context, client kubernetes.Interface, service *
 	look := fmt.Sprintf("kubectl get deployments,pods -n %s", service.Namespace)
 	d, err := installation.Behind(ctx, client, service)
 	if d == nil || err != nil {
-		return fmt.Sprintf("The operator does not answer the API server. Look at it, or ask who may: %s", look) + after
+		return fmt.Sprintf("The operator does not answer the API server. Look at it, or ask somebody who may look at it: %s", look) + after
 	}
 	e.add("operator", "deployment/%s in namespace %s: %d of %s available", d.Name, d.Namespace, d.Status.AvailableReplicas, text.Count(int(installation.Replicas(d)), "replica is", "replicas are"))
 	if why := installation.Hindrance(d); why != "" {

@@ -42,7 +42,7 @@ func explainOrigin(ctx context.Context, t dryrun.Trial, pod *corev1.Pod, owner w
 		asks, refused := decide(template.Pod, byDefault)
 		switch {
 		case !decision.Inject && move != "":
-			*result = outcome{fmt.Sprintf("has no broker, since %s asks for one and its template does not.", w), move, false}
+			*result = outcome{fmt.Sprintf("has no broker: %s itself asks for one, but its template does not.", w), move, false}
 			return
 		case !decision.Inject && refused == nil && asks.Inject:
 			*result = outcome{fmt.Sprintf("has no broker, and the template of %s asks for one by now.", w), renewal(owner), false}

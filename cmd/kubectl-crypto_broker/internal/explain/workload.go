@@ -49,7 +49,7 @@ func Workload(ctx context.Context, t dryrun.Trial, w workload.Workload, out io.W
 	labels, labelsKnown := explainNamespace(ctx, t.Client, w.Namespace, &e)
 	move := explainMisplaced(found, w, &e)
 	asked := explainAnnotation(pod, &e)
-	decision, _ := decide(pod, labels[contract.InjectionLabel] == contract.InjectionEnabled) // that it is refused is what the trial tells
+	decision, _ := decide(pod, labels[contract.InjectionLabel] == contract.InjectionEnabled) // the dry run reports the refusal
 	calls := explainInjection(ctx, t.Client, w.Namespace, labels, &e)
 	admitted, tried := t.Create(ctx, template, pod.Annotations)
 	for _, warning := range t.Warnings.Take() {
@@ -107,7 +107,7 @@ func concludeWorkload(ctx context.Context, t dryrun.Trial, w workload.Workload, 
 	case tried != nil && decision.Inject:
 		return outcome{"its template asks for a broker; whether a new pod gets one could not be tried: " + apierror.OneLine(apierror.Plain(tried)), "", false}
 	case tried == nil && injected.Broker(admitted) != nil && lacking > 0:
-		return outcome{"a new pod of it gets a broker.", "Pods that have none were created before the template, the label or the operator was as it is. " + renewalOf(w), false}
+		return outcome{"a new pod of it gets a broker.", "Pods without a broker were created before the template, the label or the operator was changed. " + renewalOf(w), false}
 	case tried == nil && injected.Broker(admitted) != nil:
 		return outcome{"a new pod of it gets a broker.", "", true}
 	case decision.Inject && calls.known && !calls.covers:

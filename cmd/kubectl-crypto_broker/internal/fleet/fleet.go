@@ -71,10 +71,10 @@ type Tone string
 
 // The tones.
 const (
-	Good Tone = "good" // as it should be
-	Busy Tone = "busy" // it changes by itself
+	Good Tone = "good" // everything is as it should be
+	Busy Tone = "busy" // the state will change by itself
 	Warn Tone = "warn" // somebody should look at it
-	Bad  Tone = "bad"  // it does not work
+	Bad  Tone = "bad"  // the object does not work
 )
 
 // Profile is an object that describes a profile.

@@ -55,7 +55,7 @@ type Follower struct {
 	notes    []string
 	silent   string // says that the operator seems not to run
 	uses     []inventory.Use
-	posture  Posture // what brokers said, without Uses
+	posture  Posture // the answers of brokers, without Uses
 }
 
 // Run calls publish with each new state of the fleet, until the context ends.
@@ -87,7 +87,7 @@ func (f *Follower) Run(ctx context.Context, publish func(*Fleet) error) error {
 func signal(changes chan struct{}) {
 	select {
 	case changes <- struct{}{}:
-	default: // it is noted already
+	default: // a change is already signaled
 	}
 }
 
@@ -167,7 +167,7 @@ func (f *Follower) surveyAll(ctx context.Context) {
 		}
 		if err != nil {
 			notes = append(notes, "Pods could not be looked at: "+apierror.OneLine(apierror.Plain(err))+".")
-			owners = workload.NewOwners(f.Client) // which remember errors
+			owners = workload.NewOwners(f.Client) // the old cache remembers errors
 		}
 		f.mu.Lock()
 		f.notes = notes

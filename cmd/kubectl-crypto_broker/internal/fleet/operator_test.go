@@ -34,7 +34,7 @@ func TestThePageSaysThatTheOperatorSeemsNotToRun(t *testing.T) {
 		gone      = "not there"
 		forbidden = "forbidden"
 	)
-	// Each step is a look, 30 seconds after the one before.
+	// Each step is one check, 30 seconds after the previous one.
 	for sentence, test := range map[string]struct {
 		looks []string
 		says  bool
@@ -77,7 +77,7 @@ func TestThePageSaysThatTheOperatorSeemsNotToRun(t *testing.T) {
 	}
 }
 
-// An API server that takes a question and answers nothing is what a network that loses packets looks like.
+// An API server that accepts a request and never answers looks like a network that loses packets.
 func TestAnAPIServerThatHangsDoesNotStopThePage(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // the context of a request ends with its connection only if the body has been read

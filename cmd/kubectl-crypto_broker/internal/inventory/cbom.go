@@ -220,7 +220,7 @@ func (u *Use) primitive() string {
 func (u *Use) functions() []string {
 	operation, known := profile.FindOperation(u.Operation)
 	if !known {
-		return nil // of a newer broker
+		return nil // from a newer broker
 	}
 	return operation.Row().Functions
 }

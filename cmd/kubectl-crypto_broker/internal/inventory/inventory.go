@@ -111,7 +111,7 @@ func (m *Maker) Make(ctx context.Context) (*Inventory, error) {
 	}
 	if summary.Brokers == 0 && m.Namespace != "" {
 		_, err := m.Client.CoreV1().Namespaces().Get(ctx, m.Namespace, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) { // without the right to look, the namespace is believed
+		if apierrors.IsNotFound(err) { // without the right to check, the command assumes that the namespace exists
 			return nil, fmt.Errorf("there is no namespace %q", m.Namespace)
 		}
 	}
@@ -225,7 +225,7 @@ type PostQuantum string
 
 // The values of PostQuantum.
 const (
-	Vulnerable PostQuantum = "vulnerable" // it would break it
+	Vulnerable PostQuantum = "vulnerable" // a quantum computer would break it
 	Resistant  PostQuantum = "resistant"  // keys and signatures are made to resist it
 	Unaffected PostQuantum = "unaffected" // there are no key pairs
 )

@@ -40,7 +40,7 @@ func used(name, operation, algorithm string, calls uint64, keys ...string) telem
 	return u
 }
 
-// make makes an inventory of a cluster, with changes of the maker.
+// make makes an inventory of a cluster. change may change the maker.
 func makeInventory(t testing.TB, c brokerstest.Cluster, change ...func(*inventory.Maker)) *inventory.Inventory {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: c.Serve(t), QPS: -1})
@@ -58,7 +58,7 @@ func makeInventory(t testing.TB, c brokerstest.Cluster, change ...func(*inventor
 	return found
 }
 
-// lines returns what was used by whom, a line for each use.
+// lines returns one line for each use, with what was used and by whom.
 func lines(uses []inventory.Use) (all []string) {
 	for _, u := range uses {
 		all = append(all, fmt.Sprintf("%s %s %s %s %s %s %v: %d pods %d calls", u.Namespace, u.Workload, u.Container, u.Profile, u.Operation, u.Algorithm, u.Keys, u.Pods, u.Calls))
@@ -199,7 +199,7 @@ func TestWhatABrokerOfAnAttackerSays(t *testing.T) {
 		"an operation that there is not":      {strange(func(u *telemetry.CountedUse) { u.Operation = "Rest" }), "the broker's answer has a use that this version does not know"},
 		"a key without end":                   {strange(func(u *telemetry.CountedUse) { u.Keys[0].Bits = math.MaxInt }), "the broker's answer has a use that this version does not know"},
 		"uses that are not told apart": {telemetry.Uses{Version: 1, Since: began, Other: []telemetry.OtherUses{{Profile: "p", Operation: "HashData", Calls: 1}}},
-			"the broker has counted more different uses than it tells apart"},
+			"the broker has counted more different uses than it can distinguish"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			c := brokerstest.Cluster{}

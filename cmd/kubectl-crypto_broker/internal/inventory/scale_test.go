@@ -9,8 +9,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/brokers/brokerstest"
 )
 
-// The API server of the benchmark answers from memory, in the same process. So it measures what the
-// plugin does, and no network.
+// The API server of the benchmark answers from memory, in the same process. So it measures only the plugin, and no network.
 func BenchmarkInventoryOf10000Pods(b *testing.B) {
 	c := brokerstest.Cluster{}
 	for n := range 20 {

@@ -57,7 +57,7 @@ func (p *PodTemplate) essence(pod *corev1.Pod) ([]byte, error) {
 	for key, value := range pod.Annotations {
 		bare.Annotations[key] = value
 	}
-	delete(bare.Annotations, contract.InjectAnnotation) // by which they differ, and which is written already
+	delete(bare.Annotations, contract.InjectAnnotation) // the pods differ in this annotation, and it is already written
 	own := func(volume string) bool {
 		return strings.HasPrefix(volume, TokenVolume) &&
 			!slices.ContainsFunc(p.Pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == volume })

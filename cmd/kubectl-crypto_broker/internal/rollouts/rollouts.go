@@ -34,7 +34,7 @@ const (
 )
 
 // ErrNone means that the profile has no active rollout.
-var ErrNone = errors.New("nothing of it is being rolled out")
+var ErrNone = errors.New("it has no rollout in progress")
 
 // IsActive reports whether a rollout is not over.
 func IsActive(status *v1alpha1.RolloutStatus) bool {

@@ -38,7 +38,7 @@ type Unknown struct {
 // Reasons of [Unknown].
 const (
 	// TooMany is the reason if a broker has counted calls by profile and operation alone.
-	TooMany = "the broker has counted more different uses than it tells apart"
+	TooMany = "the broker has counted more different uses than it can distinguish"
 	// NewerBroker is the reason for a use with names that are not known.
 	NewerBroker = "the broker's answer has a use that this version does not know"
 )

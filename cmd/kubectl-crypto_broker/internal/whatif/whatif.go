@@ -157,7 +157,7 @@ func (a *Asker) take(answer *uses.Answer, changed *change, compiled versions) {
 			continue
 		}
 		if effect, _ := before.Effect(use); effect != "" {
-			continue // it is no longer offered already
+			continue // the present profile does not offer it either
 		}
 		effect, why := compiled.after[row.Profile].Effect(use)
 		if effect == "" {

@@ -57,7 +57,7 @@ func read(t *testing.T, manifests string) (*whatif.Profiles, error) {
 	return whatif.ReadProfiles(t.Context(), documents, "shop")
 }
 
-// ask asks what these manifests would break.
+// ask returns which calls these manifests would break.
 func ask(t *testing.T, c brokerstest.Cluster, manifests string) (*whatif.Report, error) {
 	t.Helper()
 	profiles, err := read(t, manifests)
@@ -169,7 +169,7 @@ func TestWhatCannotBeKnownIsListed(t *testing.T) {
 		"something else that answers":              {status(http.StatusOK, `{"digest":"x"}`), "the broker's answer is not the expected JSON"},
 		"something that answers without end":       {status(http.StatusOK, strings.Repeat(" ", 2<<20)), "the broker's answer is not the expected JSON"},
 		"a use that no broker of this version has": {counted(strange), "the broker's answer has a use that this version does not know"},
-		"uses that are not told apart":             {hidden, "the broker has counted more different uses than it tells apart"},
+		"uses that are not told apart":             {hidden, "the broker has counted more different uses than it can distinguish"},
 		"nothing, for uses of another profile":     {elsewhere, ""},
 	} {
 		t.Run(sentence, func(t *testing.T) {
