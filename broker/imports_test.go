@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package broker_test holds what is true of all packages below broker.
+// Package broker_test has tests about all packages below broker.
 package broker_test
 
 import (
@@ -40,8 +40,8 @@ func TestTheDataPlaneKnowsNothingOfKubernetes(t *testing.T) {
 	}
 }
 
-// TestOrdinaryProgramsAreStatic keeps the packages that load libraries of C out of all programs but those
-// of "make build-openssl" and "make build-pkcs11".
+// TestOrdinaryProgramsAreStatic checks that only the programs of "make build-openssl" and "make build-pkcs11" have packages that
+// load C libraries.
 func TestOrdinaryProgramsAreStatic(t *testing.T) {
 	list := exec.CommandContext(t.Context(), "go", "list", "-deps", module+"/cmd/...")
 	list.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -61,8 +61,7 @@ func TestOrdinaryProgramsAreStatic(t *testing.T) {
 	}
 }
 
-// TestTheBrokerHasNoCommandLineLibrary keeps what only the command line needs
-// out of the broker.
+// TestTheBrokerHasNoCommandLineLibrary checks that the broker does not have packages that only the command line needs.
 func TestTheBrokerHasNoCommandLineLibrary(t *testing.T) {
 	output, err := exec.CommandContext(t.Context(), "go", "list", "-deps", module+"/broker/...", module+"/cmd/broker/...").Output()
 	if err != nil {

@@ -18,7 +18,7 @@ func blank(row any) []string {
 	value := reflect.ValueOf(row)
 	for i := range value.NumField() {
 		field := value.Field(i)
-		// A map that is there and empty is an answer, an empty list is none.
+		// An empty map counts as an answer, but an empty list does not.
 		if field.IsZero() || field.Kind() == reflect.Slice && field.Len() == 0 {
 			names = append(names, value.Type().Field(i).Name)
 		}
@@ -30,7 +30,7 @@ func TestNoRowHasABlankCell(t *testing.T) {
 	rows := map[string]any{}
 	for i, row := range digests[1:] {
 		if row.uses&ForSignatures == 0 && row.hash == 0 {
-			row.hash = crypto.Hash(1) // functions that signatures do not take have none
+			row.hash = crypto.Hash(1) // digests that signatures do not use have no constant
 		}
 		rows["digest "+Digest(i+1).String()] = row
 	}
@@ -51,7 +51,7 @@ func TestNoRowHasABlankCell(t *testing.T) {
 	}
 	for i, row := range wrappings[1:] {
 		if row.key != RSAWrappingKey {
-			row.hash = crypto.Hash(1) // other algorithms have none
+			row.hash = crypto.Hash(1) // other algorithms have no digest
 		}
 		rows["wrapping "+Wrapping(i+1).String()] = row
 	}
@@ -162,7 +162,7 @@ func TestANameThatIsUnknownNeedsTheNewestFormat(t *testing.T) {
 	}
 }
 
-// Wrapped keys that were stored have these numbers in them.
+// Stored wrapped keys contain these numbers.
 func TestTheNumbersOfWrappingAlgorithmsNeverChange(t *testing.T) {
 	want := "aes-kw aes-kwp aes-gcm rsa-oaep-sha-1 rsa-oaep-sha-256 rsa-oaep-sha-384 rsa-oaep-sha-512 " +
 		"hpke-p-256 hpke-p-384 hpke-p-521 hpke-ml-kem-768 hpke-ml-kem-1024 hpke-mlkem768-x25519"

@@ -4,7 +4,7 @@
 //
 // An algorithm is one row of one table: digests are in digest.go, keys in key.go, signatures
 // in signature.go, ciphers in cipher.go, streams in stream.go and algorithms that wrap keys in
-// wrapping.go. What they are made of is in primitive.go, with what NIST and the NSA plan for the
+// wrapping.go. Their primitives are in primitive.go, with what NIST and the NSA plan for the
 // time after quantum computers. A row has the name, the security strength, the verdict of FIPS 140-3, the limits
 // of sizes, the first version of the profile format that has the algorithm, and what computes
 // it. No other package has a list of algorithms. A test fails for a row with a blank cell.

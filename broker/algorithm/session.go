@@ -28,8 +28,7 @@ type sessionRow struct {
 	name     string
 	approval Approval
 	since    Format
-	// strength is the strength of the key agreement in bits, which is the weakest part beside
-	// the signature. limit describes it.
+	// strength is the strength of the key agreement in bits, which is the weakest part apart from the signature. limit describes it.
 	strength int
 	limit    string
 	// agreement is the name of the key agreement in messages of the protocol.

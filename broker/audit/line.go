@@ -13,7 +13,7 @@ import (
 
 // line is a line of a log.
 type line struct {
-	text   []byte // what its hash covers
+	text   []byte // the text that the hash covers
 	hash   [sha256.Size]byte
 	fields struct {
 		Time      string `json:"time"`

@@ -33,7 +33,7 @@ const (
 
 // The errors of records that were not written.
 var (
-	errFull   = errors.New("more records wait than there is room for")
+	errFull   = errors.New("the queue of audit records is full")
 	errSlow   = fmt.Errorf("the record was not written within %s", maxWait)
 	errClosed = errors.New("the broker ends")
 )
@@ -66,7 +66,7 @@ type Log struct {
 	stopped chan struct{}
 
 	mu     sync.Mutex
-	batch  *batch // what waits to be written, nil if nothing does
+	batch  *batch // the batch that waits to be written, nil if there is none
 	spare  []byte // the memory of an earlier batch
 	lost   uint64 // records that were lost since the last line
 	closed bool
@@ -81,13 +81,13 @@ type Log struct {
 	dirty    bool      // whether there are lines that are not synced
 	reported time.Time // when the log said that records are lost
 	failing  bool
-	cut      bool // whether the log has given up lines that may be there, so that none may follow
+	cut      bool // whether the log has given up lines that the output may have, so that no further lines may follow
 }
 
 // state is the position in the log.
 type state struct {
 	chain  chain
-	begun  bool      // whether there is a line
+	begun  bool      // whether the chain has a line
 	signed time.Time // when the last checkpoint was written
 }
 

@@ -32,7 +32,7 @@ func key(seed byte) ed25519.PrivateKey {
 type memory struct {
 	mu   sync.Mutex
 	text bytes.Buffer
-	// fails is the error of writes. After tearing bytes of them are there.
+	// fails is the error of writes. A failing write leaves tearing bytes of the line.
 	fails   error
 	tearing int
 	// blocked makes writes wait until it is closed, if it is not nil.
@@ -347,7 +347,7 @@ func TestRecordsWithoutRoomAreLostAndCounted(t *testing.T) {
 	if lost == 0 || lost == calls {
 		t.Errorf("%d of %d records are lost, expected a part of them", lost, calls)
 	}
-	if err := log.Write(t.Context(), record(0)); err == nil || !strings.Contains(err.Error(), "room") {
+	if err := log.Write(t.Context(), record(0)); err == nil || !strings.Contains(err.Error(), "full") {
 		t.Errorf("the error of a required record is %v, expected that there is no room", err)
 	}
 	close(blocked)

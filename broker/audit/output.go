@@ -116,7 +116,7 @@ func (f *File) open() error {
 
 // Write implements Output.
 func (f *File) Write(lines []byte) error {
-	if f.torn { // what follows begins a line of its own
+	if f.torn { // the next text has to begin on a new line
 		lines = append([]byte{'\n'}, lines...)
 	}
 	n, err := f.file.Write(lines)

@@ -17,7 +17,7 @@ import (
 type faraway struct {
 	memory
 	mu sync.Mutex
-	// deaf is how many writes more are not acknowledged, and takes whether their lines are there.
+	// deaf is the number of further writes that are not acknowledged. takes reports whether the output stores their lines nevertheless.
 	deaf  int
 	takes bool
 	tries chan struct{}

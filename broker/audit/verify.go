@@ -24,7 +24,7 @@ type Verifier struct {
 	key    crypto.PublicKey // nil to take the keys that the log names
 	report Report
 	chain  *chain // nil before the first line
-	torn   string // where a part of a line is that no start has followed yet
+	torn   string // the place of a partial line that no start has followed yet
 	ended  bool
 	lines  int // of the file
 	file   string
@@ -75,7 +75,7 @@ func (v *Verifier) Read(file string, text io.Reader) error {
 		}
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
-			return v.damaged("is longer than %d bytes, as no record is", maxLine)
+			return v.damaged("is longer than %d bytes, which no record is", maxLine)
 		case errors.Is(err, io.EOF) && len(part) == 0:
 			return nil
 		case errors.Is(err, io.EOF):
@@ -102,7 +102,7 @@ func (v *Verifier) line(text []byte) error {
 		if v.torn != "" || v.chain == nil || v.ended {
 			return v.damaged("%v", err)
 		}
-		v.torn = v.place() // right only before a start, or after a write that failed
+		v.torn = v.place() // valid only before a start, or after a write that failed
 		return nil
 	}
 	if v.torn != "" && l.fields.Event != "start" && l.fields.Event != "lost" {
@@ -139,7 +139,7 @@ func (v *Verifier) start(l *line) error {
 		v.note("the log has an older part, which was not checked")
 	case v.chain == nil:
 	case previous == "":
-		v.note("%s begins a chain that does not say what was before it, as on standard error", v.place())
+		v.note("%s begins a chain that does not name the chain before it, as in logs on standard error", v.place())
 	case previous != hex.EncodeToString(v.chain.hash[:]):
 		return v.damaged("begins a chain that does not follow the line before it: lines are missing, or were moved or changed")
 	}
@@ -217,7 +217,7 @@ func (v *Verifier) learn(text string) error {
 		return v.damaged("has a public key that cannot be used: %v", err)
 	}
 	if same, ok := v.key.(interface{ Equal(crypto.PublicKey) bool }); ok && !same.Equal(key) {
-		return v.damaged("names another public key than the one to check with")
+		return v.damaged("names another public key than the given one")
 	}
 	v.chain.signer = key
 	for _, known := range v.report.Keys {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// broken panics as code does that has a key on its stack.
+// broken panics with a key on its stack.
 //
 //go:noinline
 func broken(key [4]uint64, failure func(key [4]uint64)) (cause, stack string) {

@@ -15,8 +15,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 )
 
-// constrainedAuthority is an issuer with name constraints, of the same name and
-// key as one without.
+// constrainedAuthority returns an issuer with name constraints, and one with the same name and key but without constraints.
 func constrainedAuthority(t *testing.T, permitted, excluded []testName) engine.Issuer {
 	return authority(t, "p-256", func(c *x509.Certificate) {
 		c.SerialNumber = big.NewInt(int64(len(permitted) + len(excluded) + 1))
@@ -32,8 +31,7 @@ func constrainedAuthority(t *testing.T, permitted, excluded []testName) engine.I
 	})
 }
 
-// requestFor is a request for names: alternative ones, and the attributes of a
-// subject.
+// requestFor returns a request for names: alternative names, and the attributes of a subject.
 func requestFor(t *testing.T, names []testName) []byte {
 	var alternative []asn1.RawValue
 	subject := rdnSequence{}
@@ -63,12 +61,12 @@ func requestFor(t *testing.T, names []testName) []byte {
 	return inPEM("CERTIFICATE REQUEST", request)
 }
 
-// authorityOfURI is what RFC 3986, section 3.2, has between "//" and the path; the
-// host is its second group.
+// authorityOfURI matches the authority of a URI: the part between "//" and the path (RFC 3986, section 3.2). Its second group is
+// the host.
 var authorityOfURI = regexp.MustCompile(`^[a-z]+://([^/?#@]*@)?(\[[^]]*\]|[^/?#:@]*)(:[0-9]*)?([/?#].*)?$`)
 
-// refusedByRFC5280 says why names are refused that OpenSSL may accept; empty if
-// nothing but its verdict counts.
+// refusedByRFC5280 returns the reason for which RFC 5280 refuses names that OpenSSL may accept. It is empty if only the verdict of
+// OpenSSL counts.
 func refusedByRFC5280(permitted, excluded []testName, names []testName) string {
 	restricted := func(kind string) bool { return hasKind(permitted, kind) || hasKind(excluded, kind) }
 	for _, name := range names {

@@ -26,16 +26,13 @@ const (
 	constraintsSeed = 5280
 	// casesPerIssuer are judged by one process of OpenSSL.
 	casesPerIssuer = 25
-	// defaultConstraintsCases is for every run; NAME_CONSTRAINTS_CASES is how many
-	// there are to be instead.
+	// defaultConstraintsCases is the default number of cases. The variable NAME_CONSTRAINTS_CASES sets another number.
 	defaultConstraintsCases = 5000
 )
 
-// TestNamesAreCertifiedExactlyWhereOpenSSLAndRFC5280AcceptThem has random names
-// certified by an issuer without constraints, and asks OpenSSL to verify each of
-// the certificates by an issuer of the same name and key that has random ones.
-// A name is to be certified where OpenSSL accepts it, but for what RFC 5280 has
-// refused besides, see refusedByRFC5280.
+// TestNamesAreCertifiedExactlyWhereOpenSSLAndRFC5280AcceptThem issues certificates for random names with an issuer without
+// constraints. Then OpenSSL verifies each certificate with an issuer of the same name and key that has random constraints. The
+// broker has to certify exactly the names that OpenSSL accepts, except for names that RFC 5280 refuses, see refusedByRFC5280.
 func TestNamesAreCertifiedExactlyWhereOpenSSLAndRFC5280AcceptThem(t *testing.T) {
 	cases := defaultConstraintsCases
 	if text := os.Getenv("NAME_CONSTRAINTS_CASES"); text != "" {
@@ -107,7 +104,7 @@ func compareWithOpenSSL(t *testing.T, number int) map[string]int {
 		}
 		all[file], arguments = certified{names, err}, append(arguments, file)
 	}
-	// It fails where it refuses one of them.
+	// OpenSSL fails if it refuses one of them.
 	out, _ := exec.CommandContext(t.Context(), "openssl", arguments...).CombinedOutput()
 	counts := map[string]int{}
 	for file, c := range all {

@@ -20,7 +20,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 )
 
-// subtrees is NameConstraints of GeneralNames, each with its tag and content.
+// subtrees returns NameConstraints with GeneralNames, each with its tag and content.
 func subtrees(t *testing.T, permitted, excluded []asn1.RawValue) pkix.Extension {
 	t.Helper()
 	type subtree struct{ Base asn1.RawValue }
@@ -51,8 +51,7 @@ func directory(t *testing.T, name pkix.Name) asn1.RawValue {
 	return asn1.RawValue{Tag: 4, IsCompound: true, Bytes: der}
 }
 
-// acceptedByOpenSSL reports whether OpenSSL takes a certificate with its issuer as
-// the root.
+// acceptedByOpenSSL reports whether OpenSSL accepts a certificate with its issuer as the root.
 func acceptedByOpenSSL(t *testing.T, issuer, certificate *x509.Certificate) bool {
 	t.Helper()
 	dir := t.TempDir()
@@ -98,7 +97,7 @@ func TestAnIssuerCertifiesNoNameThatItsCertificateDoesNotAllow(t *testing.T) {
 		constrain func(*x509.Certificate)
 		request   func(*x509.CertificateRequest)
 		subject   string
-		want      string // empty if it is signed
+		want      string // empty if the certificate is issued
 	}{
 		"a DNS name within":                 {constrain: dns("example.com"), request: named("app.example.com", "example.com")},
 		"a DNS name outside":                {constrain: dns("example.com"), request: named("app.example.com", "app.example.org"), want: asks + `the DNS name "app.example.org" is not permitted by any constraint`},
@@ -216,7 +215,7 @@ func TestConstraintsThatCannotBeAppliedLetNoNamePass(t *testing.T) {
 			}
 		}
 	}
-	// A subtree of example.com from a depth of one on.
+	// A subtree of example.com with a minimum depth of one.
 	deep := pkix.Extension{Id: asn1.ObjectIdentifier{2, 5, 29, 30}, Value: []byte("\x30\x14\xa0\x12\x30\x10\x82\x0bexample.com\x80\x01\x01")}
 	many := make([]string, 1000)
 	for i := range many {

@@ -24,8 +24,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 )
 
-// extension is one as it is in a certificate: "critical" or not, and its value
-// in hexadecimal.
+// extension describes an extension of a certificate: "critical" or not, and its value in hexadecimal.
 type extension struct {
 	ID, Critical, Value string
 }
@@ -43,7 +42,7 @@ func extensionsOf(certificate *x509.Certificate) []extension {
 	return list
 }
 
-// bitsOf are the bits of a public key, without the type and the length.
+// bitsOf returns the bits of a public key, without the type and the length.
 func bitsOf(t *testing.T, spki []byte) []byte {
 	t.Helper()
 	var key struct {
@@ -114,7 +113,7 @@ func mustSPKI(t *testing.T, request []byte) []byte {
 }
 
 func TestKeyIdentifiersAreMadeWithTheDigestOfTheProfile(t *testing.T) {
-	// An issuer without an identifier of its own.
+	// An issuer whose certificate has no key identifier.
 	issuer := authority(t, "p-256", nil)
 	for i, e := range issuer.Certificate.Extensions {
 		if e.Id.Equal(asn1.ObjectIdentifier{2, 5, 29, 14}) {
@@ -152,7 +151,7 @@ func TestKeyIdentifiersAreMadeWithTheDigestOfTheProfile(t *testing.T) {
 }
 
 func TestNamesAndNumbersOfACertificate(t *testing.T) {
-	// Types of strings that no writer would choose, to see that the bytes stay.
+	// Unusual types of strings, to see that the bytes do not change.
 	odd := append([]byte{0x30, 0x0e, 0x31, 0x0c, 0x30, 0x0a, 0x06, 0x03, 0x55, 0x04, 0x03, 0x14, 0x03}, "a\xe4b"...)
 	issuer := authority(t, "p-256", func(c *x509.Certificate) { c.RawSubject = odd })
 	policy := permissive(t)
@@ -208,7 +207,7 @@ func TestAlternativeNames(t *testing.T) {
 	for sentence, c := range map[string]struct {
 		lines  []string
 		change func(*x509.CertificateRequest)
-		// want is what openssl prints of the extension, or the error.
+		// want is the output of openssl for the extension, or the error.
 		want, refusal string
 	}{
 		"are left out where the profile has no rule": {nil, all, "", ""},
@@ -250,7 +249,7 @@ func TestAlternativeNames(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			policy, request := permissive(t, c.lines...), engine.CertificateRequest{CSR: csr(t, "p-256", func(r *x509.CertificateRequest) {
-				r.Subject = pkix.Name{CommonName: "A web server"} // which no verifier takes for a host
+				r.Subject = pkix.Name{CommonName: "A web server"} // no verifier reads this as a host
 				if c.change != nil {
 					c.change(r)
 				}

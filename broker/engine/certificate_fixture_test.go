@@ -31,8 +31,8 @@ import (
 // certificateKeys makes each kind of key once for all tests.
 var certificateKeys sync.Map
 
-// certificateKey returns a key of a kind such as "rsa-2048", "p-256" or
-// "ed25519"; a name after a slash tells keys of one kind apart.
+// certificateKey returns a key of a kind such as "rsa-2048", "p-256" or "ed25519". A name after a slash distinguishes keys of the
+// same kind.
 func certificateKey(t testing.TB, kind string) crypto.Signer {
 	t.Helper()
 	make := sync.OnceValues(func() (crypto.Signer, error) {
@@ -62,8 +62,7 @@ func certificateKey(t testing.TB, kind string) crypto.Signer {
 	return key
 }
 
-// authority makes a self-signed certificate of a certificate authority, after
-// the template was changed.
+// authority makes a self-signed certificate of a certificate authority. The function argument may change the template before.
 func authority(t testing.TB, kind string, change func(*x509.Certificate)) engine.Issuer {
 	t.Helper()
 	key := certificateKey(t, kind)
@@ -90,8 +89,8 @@ func authority(t testing.TB, kind string, change func(*x509.Certificate)) engine
 	return engine.Issuer{Key: key, Certificate: certificate}
 }
 
-// csr makes a certificate request in PEM, after the template was changed. The
-// kinds of keys that take long to make are read from files.
+// csr makes a certificate request in PEM. The function argument may change the template before. Keys that take long to make are
+// read from files.
 func csr(t testing.TB, kind string, change func(*x509.CertificateRequest)) []byte {
 	t.Helper()
 	if file, err := os.ReadFile(filepath.Join("testdata", "certificate", kind+".csr")); err == nil {
@@ -145,7 +144,7 @@ func permissive(t testing.TB, lines ...string) *profile.CertificatePolicy {
 	return certificateProfile(t, "permissive", append(lines, anyKeys...)...)
 }
 
-// issued signs a certificate that has to be signed, and reads it.
+// issued issues a certificate and parses it. It fails the test if the certificate is refused.
 func issued(t testing.TB, policy *profile.CertificatePolicy, issuer engine.Issuer, request engine.CertificateRequest) *x509.Certificate {
 	t.Helper()
 	der, err := engine.IssueCertificate(policy, issuer, request, time.Now())
@@ -159,7 +158,7 @@ func issued(t testing.TB, policy *profile.CertificatePolicy, issuer engine.Issue
 	return certificate
 }
 
-// runOpenSSL runs it, fails the test where it fails, and returns what it prints.
+// runOpenSSL runs openssl and returns its output. It fails the test if openssl fails.
 func runOpenSSL(t testing.TB, input []byte, args ...string) string {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "openssl", args...)

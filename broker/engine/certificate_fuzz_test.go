@@ -52,7 +52,7 @@ func inPEM(label string, text []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: label, Bytes: text})
 }
 
-// checkRefusal holds messages to what clients can print.
+// checkRefusal checks that messages have only text that clients can print.
 func checkRefusal(t *testing.T, err error) {
 	t.Helper()
 	var refusal *engine.InputError
@@ -64,8 +64,7 @@ func checkRefusal(t *testing.T, err error) {
 	}
 }
 
-// FuzzCSR checks that every certificate that comes of whatever request is within
-// the profile: key, subject, period and extensions.
+// FuzzCSR checks that the certificate for any request is within the profile: key, subject, period and extensions.
 func FuzzCSR(f *testing.F) {
 	seeds(f, "*.csr", func(text []byte) { f.Add(text, "CN=x", uint64(0)) })
 	policy := permissive(f, "SubjectAltNames: {Rule: copy}", "KeyUsage: [digitalSignature]")
@@ -110,7 +109,7 @@ func FuzzCSR(f *testing.F) {
 	})
 }
 
-// FuzzIssuerCertificate checks that no certificate but its own goes with a key.
+// FuzzIssuerCertificate checks that the broker accepts only the matching certificate for a key.
 func FuzzIssuerCertificate(f *testing.F) {
 	seeds(f, "*.crt", func(text []byte) { f.Add(text) })
 	policy := permissive(f)
@@ -128,8 +127,8 @@ func FuzzIssuerCertificate(f *testing.F) {
 	})
 }
 
-// FuzzAlternativeNames checks that names get into a certificate as they were
-// asked for or not at all, and by patterns only those that match.
+// FuzzAlternativeNames checks that a certificate has the requested names unchanged, or none of them. With patterns, it has only
+// names that match.
 func FuzzAlternativeNames(f *testing.F) {
 	for _, seed := range []string{
 		"\x30\x05\x82\x03a.b", "\x30\x06\x87\x04\x0a\x01\x02\x03", "\x30\x05\x88\x03\x2a\x03\x04", "\x30\x00", "\x30\x06\x81\x04a@b.", "\x30\x05\x86\x03a:b",

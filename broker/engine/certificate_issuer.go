@@ -77,7 +77,7 @@ func checkAuthority(policy *profile.CertificatePolicy, issuer Issuer, now time.T
 	case !certificate.BasicConstraintsValid || !certificate.IsCA:
 		return issuer.certificateProblem("is not the certificate of a certificate authority, expected BasicConstraints with CA:TRUE")
 	case certificate.KeyUsage != 0 && certificate.KeyUsage&x509.KeyUsageCertSign == 0:
-		return issuer.certificateProblem("is not for signing certificates, expected KeyUsage with keyCertSign, or none")
+		return issuer.certificateProblem("is not for signing certificates, expected KeyUsage with keyCertSign, or no KeyUsage")
 	case ca && certificate.MaxPathLen == 0 && certificate.MaxPathLenZero:
 		return issuer.certificateProblem("allows no certificate authority below it (path length 0), but the profile makes certificate authorities")
 	}

@@ -14,8 +14,7 @@ import (
 )
 
 // TestProfilesOfTheCatalogueGiveTheVerdictsOfReleasedBrokers signs with every
-// kind of issuer for every kind of requester. What is allowed is written out
-// here and not derived from the profiles.
+// kind of issuer for every kind of requester. The allowed combinations are listed here, and not derived from the profiles.
 func TestProfilesOfTheCatalogueGiveTheVerdictsOfReleasedBrokers(t *testing.T) {
 	issuers := []string{"rsa-2048", "rsa-3072", "rsa-4096", "p-256", "p-384", "p-521", "ed25519"}
 	subjects := []string{"rsa-1024", "rsa-2048", "rsa-3072", "rsa-4096", "rsa-7680", "rsa-15380", "p-224", "p-256", "p-384", "p-521", "ed25519"}

@@ -26,7 +26,7 @@ func TestThePeriodOfACertificate(t *testing.T) {
 	const earliest, latest = "2026-05-01T11:00:00Z", "2027-05-01T12:00:00Z"
 	const window = earliest + " to " + latest
 	for sentence, c := range map[string]struct {
-		// issuer is the period of the issuer's certificate, empty if it is long enough.
+		// issuer is the period of the issuer's certificate. If it is empty, the period is long enough.
 		issuer              [2]string
 		notBefore, notAfter *uint64
 		want                [2]string

@@ -18,7 +18,7 @@ type testName struct {
 	kind string
 	text string
 	der  []byte      // of an IP
-	name rdnSequence // of a directory name and of what is in a subject
+	name rdnSequence // for a directory name, and for names in a subject
 }
 
 func (n testName) String() string { return fmt.Sprintf("%s %q", n.kind, n.text) }
@@ -106,7 +106,7 @@ func folded(value asn1.RawValue) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// randomNames makes names and constraints of few words, so that many of them meet.
+// randomNames makes names and constraints from few words, so that many of them match.
 type randomNames struct{ *mathrand.Rand }
 
 func (r randomNames) oneOf(texts ...string) string { return texts[r.IntN(len(texts))] }
@@ -242,7 +242,7 @@ func (r randomNames) stringType() int {
 	return []int{asn1.TagUTF8String, asn1.TagUTF8String, asn1.TagT61String, asn1.TagBMPString, tagUniversalString}[r.IntN(5)]
 }
 
-// directory begins with a country, an organization and so on, of a few spellings.
+// directory returns a directory name that begins with a country, an organization and so on, in one of a few spellings.
 func (r randomNames) directory(kind string, components int) testName {
 	name := testName{kind: kind}
 	for i, id := range [][]int{{2, 5, 4, 6}, {2, 5, 4, 10}, {2, 5, 4, 11}}[:components] {

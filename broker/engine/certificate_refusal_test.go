@@ -114,7 +114,7 @@ func TestAProfileMayAllowRequestsThatAreSignedWithSHA1(t *testing.T) {
 		"csr is signed with MD5-RSA, which is not secure, expected SHA-256 or a longer digest")
 }
 
-// newCSR makes a request of a kind that Go's library does not make.
+// newCSR makes a request that Go's library cannot make.
 func newCSR(t *testing.T, algorithm, option string, digest ...string) []byte {
 	t.Helper()
 	key := runOpenSSL(t, nil, "genpkey", "-quiet", "-algorithm", algorithm, "-pkeyopt", option)
@@ -152,7 +152,7 @@ func TestARequestIsRefusedWhoseIssuer(t *testing.T) {
 		"certificate has no BasicConstraints": {ecdsa, authority(t, "p-256", func(c *x509.Certificate) { c.IsCA, c.BasicConstraintsValid = false, false }),
 			"caCert is not the certificate of a certificate authority, expected BasicConstraints with CA:TRUE"},
 		"certificate is for other things": {ecdsa, authority(t, "p-256", func(c *x509.Certificate) { c.KeyUsage = x509.KeyUsageDigitalSignature | x509.KeyUsageCRLSign }),
-			"caCert is not for signing certificates, expected KeyUsage with keyCertSign, or none"},
+			"caCert is not for signing certificates, expected KeyUsage with keyCertSign, or no KeyUsage"},
 		"certificate allows no authority below": {authorities, authority(t, "p-256", func(c *x509.Certificate) { c.MaxPathLenZero = true }),
 			"caCert allows no certificate authority below it (path length 0), but the profile makes certificate authorities"},
 		"certificate has no name": {ecdsa, authority(t, "p-256", func(c *x509.Certificate) { c.Subject = pkix.Name{} }),
@@ -161,7 +161,7 @@ func TestARequestIsRefusedWhoseIssuer(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			refusedWith(t, c.policy, c.issuer, request, c.want)
 
-			// The same of a key by reference is not the caller's to mend.
+			// The caller cannot correct the same problem if the key is in the broker.
 			byReference := c.issuer
 			byReference.KeyID = "ca"
 			want := strings.NewReplacer("caPrivateKey ", `the issuer's key "ca" `, "caCert ", `the certificate of the issuer's key "ca" `).Replace(c.want)
@@ -185,7 +185,7 @@ func TestAnIssuerMaySignThatHas(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			issuer := authority(t, "p-256", change)
 			certificate := issued(t, permissive(t), issuer, engine.CertificateRequest{CSR: csr(t, "p-256", nil)})
-			if issuer.Certificate.KeyUsage != 0 { // which OpenSSL's strict rules demand
+			if issuer.Certificate.KeyUsage != 0 { // OpenSSL's strict rules demand this
 				verifyByOpenSSL(t, issuer.Certificate, certificate)
 			}
 			if certificate.NotBefore.Before(issuer.Certificate.NotBefore) || certificate.NotAfter.After(issuer.Certificate.NotAfter) {
@@ -240,7 +240,7 @@ func TestDistributionPointsAreThoseThatTheProfileAllows(t *testing.T) {
 	for sentence, c := range map[string]struct {
 		line   string
 		points []string
-		want   string // empty if they are in the certificate
+		want   string // empty if the certificate has them
 	}{
 		"any where the profile has no rule":        {"", []string{"http://evil.example.net/ca.crl"}, ""},
 		"any by the rule any":                      {"CRLDistributionPoints: {Rule: any}", []string{"http://evil.example.net/ca.crl"}, ""},

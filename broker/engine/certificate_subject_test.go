@@ -14,7 +14,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 )
 
-// namePatterns are those that the tests of subjects have.
+// namePatterns are the patterns in the tests of subjects.
 var namePatterns = []string{
 	"SubjectAltNames:", "  Rule: patterns", `  DNS: ["*.shop.example.com", "db"]`, `  IP: [10.0.0.0/8, "2001:db8::/32"]`, `  Email: ["*@example.com"]`,
 }
@@ -32,16 +32,16 @@ func verifiedFor(t *testing.T, issuer, certificate *x509.Certificate, host strin
 	return exec.CommandContext(t.Context(), "openssl", "verify", "-CAfile", root, "-verify_hostname", host, leaf).Run() == nil
 }
 
-// TestACommonNameByPatterns has each common name certified by a profile without
-// patterns first, to ask OpenSSL for which host it is good.
+// TestACommonNameByPatterns first certifies each common name with a profile without patterns, to find out for which host OpenSSL
+// accepts it.
 func TestACommonNameByPatterns(t *testing.T) {
 	issuer := authority(t, "p-256", nil)
 	matched, copied := permissive(t, namePatterns...), permissive(t, "SubjectAltNames: {Rule: copy}")
 	for sentence, c := range map[string]struct {
 		name string
-		tag  int    // of its type, UTF8String where 0
+		tag  int    // the tag of its type, UTF8String if 0
 		host string // that OpenSSL accepts the certificate for, if any
-		want string // what verifiers take it for; empty if it is certified
+		want string // how verifiers read it; empty if it is certified
 	}{
 		"that matches":                              {name: "web.shop.example.com", host: "web.shop.example.com"},
 		"that matches in capitals":                  {name: "WEB.shop.Example.com", host: "web.shop.example.com"},
@@ -151,7 +151,7 @@ func TestASubjectIsRefusedByPatternsThatHas(t *testing.T) {
 	}
 }
 
-// TestTheSubjectIsFreeWithoutPatterns holds what released brokers do.
+// TestTheSubjectIsFreeWithoutPatterns checks that the broker behaves like released brokers.
 func TestTheSubjectIsFreeWithoutPatterns(t *testing.T) {
 	for _, lines := range [][]string{nil, {"SubjectAltNames: {Rule: deny}"}, {"SubjectAltNames: {Rule: copy}"}} {
 		certificate := issued(t, permissive(t, lines...), authority(t, "p-256", nil), engine.CertificateRequest{CSR: csr(t, "p-256", nil), Subject: "CN=www.bank.com,emailAddress=ops@bank.com"})

@@ -33,7 +33,7 @@ func strictly(t *testing.T, api string) *profile.Compiled {
 const strictCertificates = "SignCertificate: {SignAlg: rsa, HashAlg: sha-256, SKIHashAlg: sha-256, Validity: {ValidNotBeforeOffset: -1h, ValidNotAfterOffset: 1h}, " +
 	"KeyConstraints: {Issuer: {RSA: {MinKeySize: 2048, MaxKeySize: 4096}}, Subject: {RSA: {MinKeySize: 2048, MaxKeySize: 4096}, ECDSA: {MinKeySize: 256, MaxKeySize: 384}}}}"
 
-// openssl makes a file by OpenSSL, which makes what Go's library does not.
+// openssl makes a file with OpenSSL, because Go's library cannot make it.
 func openssl(t *testing.T, args ...string) []byte {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "out.pem")

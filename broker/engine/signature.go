@@ -219,7 +219,7 @@ func describeKey(public crypto.PublicKey) (algorithm string, bits int) {
 
 func article(algorithm string) string {
 	switch algorithm[0] {
-	case 'E', 'R', 'M': // spoken with a vowel first: an RSA key, an ECDSA key, an ML-DSA key
+	case 'E', 'R', 'M': // names that take "an": an RSA key, an ECDSA key, an ML-DSA key
 		return "an " + algorithm
 	default:
 		return "a " + algorithm

@@ -37,8 +37,8 @@ func signaturePolicy(t testing.TB, lines ...string) *profile.SignaturePolicy {
 	return p.Signature()
 }
 
-// signatureKey returns a key of a kind that certificateKey knows, or of ML-DSA
-// as in "ml-dsa-65". One seed makes one key.
+// signatureKey returns a key of a kind that certificateKey knows, or an ML-DSA key such as "ml-dsa-65". The same kind always gives
+// the same key.
 func signatureKey(t testing.TB, kind string) crypto.Signer {
 	t.Helper()
 	parameters, ok := map[string]mldsa.Parameters{
@@ -75,7 +75,7 @@ func verifiers(t testing.TB, kinds string, certificates ...*x509.Certificate) []
 	return keys
 }
 
-// signerCertificate makes a certificate for a key, signed by the key itself.
+// signerCertificate makes a self-signed certificate for a key.
 func signerCertificate(t testing.TB, kind string, change func(*x509.Certificate)) *x509.Certificate {
 	t.Helper()
 	key := signatureKey(t, kind)

@@ -167,7 +167,7 @@ func TestASignatureOfZerosIsWellFormedAndNotValid(t *testing.T) {
 	}
 }
 
-// brokenSigner is a key whose device fails.
+// brokenSigner is a signer whose device fails.
 type brokenSigner struct{ crypto.Signer }
 
 func (brokenSigner) Sign(io.Reader, []byte, crypto.SignerOpts) ([]byte, error) {
@@ -203,7 +203,7 @@ func FuzzVerify(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, format uint8, signature []byte) {
 		form := profile.SignatureFormat(format % 4)
-		// The message of the seeds is another, so that nothing may be valid.
+		// The seeds are signatures of another message, so no signature may be valid.
 		for _, c := range []struct {
 			policy *profile.SignaturePolicy
 			keys   []engine.VerifyingKey

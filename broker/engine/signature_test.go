@@ -25,8 +25,7 @@ var signatureCases = map[string]struct {
 	lines []string
 	keys  string
 	name  string
-	// openssl are the options with which OpenSSL signs and verifies the same,
-	// nil if it cannot.
+	// openssl are the options for the same algorithm in OpenSSL, nil if it does not have the algorithm.
 	openssl []string
 }{
 	"RSA with SHA-256":                  {[]string{"SignAlg: rsa", "HashAlg: sha-256"}, "rsa-2048", "rsa-with-sha-256", []string{"-digest", "sha256"}},

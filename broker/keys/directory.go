@@ -141,7 +141,7 @@ func (d *Directory) look() bool {
 		case errors.Is(err, regular.ErrBeingWritten):
 			return false
 		case err != nil:
-			d.tell(Event{Keys: d.count(), Err: fmt.Errorf("read the key directory: %w", err)})
+			d.report(Event{Keys: d.count(), Err: fmt.Errorf("read the key directory: %w", err)})
 			return true
 		case d.generation() != before:
 			continue // a kubelet replaced the content, so old and new files may be mixed
@@ -184,7 +184,7 @@ func (d *Directory) publish(next map[string]*loaded, problems []Problem) {
 	d.loaded = next
 	d.current.Store(&current)
 	usable := d.count()
-	d.tell(Event{Keys: usable, Unusable: len(next) - usable, Problems: problems})
+	d.report(Event{Keys: usable, Unusable: len(next) - usable, Problems: problems})
 }
 
 // authorityKeys returns the public keys of all certificate authorities whose certificates are in
@@ -200,7 +200,7 @@ func authorityKeys(all map[string]*loaded) map[[sha256.Size]byte]bool {
 			if !ofAuthority(certificate) {
 				continue
 			}
-			if spki, err := spkiSHA256(certificate.PublicKey); err == nil { // the broker cannot have other keys
+			if spki, err := spkiSHA256(certificate.PublicKey); err == nil { // no other key can be in the directory
 				authorities[spki] = true
 			}
 		}
@@ -218,8 +218,8 @@ func (d *Directory) count() int {
 	return usable
 }
 
-// tell calls the observer, unless nothing has changed since the last call.
-func (d *Directory) tell(event Event) {
+// report calls the observer, unless nothing has changed since the last call.
+func (d *Directory) report(event Event) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d %d %v\n", event.Keys, event.Unusable, event.Err)
 	for _, problem := range event.Problems {

@@ -158,11 +158,11 @@ func TestWhatIsWrongWithAKeyIsSaidAndCostsThatKeyOnly(t *testing.T) {
 		},
 		"a key pair and an AES key of one name": {
 			map[string]string{"k.key": privatePEM(ecKey), "k.bin": strings.Repeat(content, 5)[:32]},
-			[]string{"k.bin: is there beside k.key, k.bin for the same key, expected an AES key or a key pair"},
+			[]string{"k.bin: exists as well as k.key, k.bin for the same key, expected either an AES key or a key pair"},
 		},
 		"a file and a Secret of one name": {
 			map[string]string{"k.key": privatePEM(ecKey), "k/tls.key": privatePEM(ecKey)},
-			[]string{"k.key: is there beside k/tls.key for the same key, expected one of them"},
+			[]string{"k.key: exists as well as k/tls.key for the same key, expected only one of them"},
 		},
 		"a Secret of another kind": {
 			map[string]string{"k/password": content},
@@ -173,7 +173,7 @@ func TestWhatIsWrongWithAKeyIsSaidAndCostsThatKeyOnly(t *testing.T) {
 		},
 		"a key that two Secrets have": {
 			map[string]string{"a/k.bin": strings.Repeat(content, 5)[:32], "b/k.bin": strings.Repeat(content, 5)[1:33]},
-			[]string{"b/k.bin: is there beside a/k.bin for the same key, expected one of them"},
+			[]string{"b/k.bin: exists as well as a/k.bin for the same key, expected only one of them"},
 		},
 		"a name in a Secret that is no id": {
 			map[string]string{"k/my key.bin": strings.Repeat(content, 5)[:32]},
@@ -356,7 +356,7 @@ func TestFilesThatOthersMayReadOrChangeAreWarnedOf(t *testing.T) {
 		"its owner's alone":       {0o600, ""},
 		"readable by its group":   {0o640, ""},
 		"readable by everybody":   {0o644, "app.key: is a secret that every user may read (mode 0644), expected 0600 or 0640"},
-		"changeable by its group": {0o660, "app.key: is a secret that others than its owner may change (mode 0660), expected 0600 or 0640"},
+		"changeable by its group": {0o660, "app.key: is a secret that other users than its owner may change (mode 0660), expected 0600 or 0640"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

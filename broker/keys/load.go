@@ -44,11 +44,11 @@ func load(dir string, f files, before *loaded) (*loaded, []Problem, error) {
 	}
 
 	if len(f.twice) > 0 {
-		complain(f.twice[0], "is there beside %s for the same key, expected one of them", strings.Join(existing(f.paths), ", "))
+		complain(f.twice[0], "exists as well as %s for the same key, expected only one of them", strings.Join(existing(f.paths), ", "))
 		return bad()
 	}
 	if f.paths[rawKey] != "" && len(existing(f.paths)) > 1 {
-		complain(f.paths[rawKey], "is there beside %s for the same key, expected an AES key or a key pair", strings.Join(existing(f.paths), ", "))
+		complain(f.paths[rawKey], "exists as well as %s for the same key, expected either an AES key or a key pair", strings.Join(existing(f.paths), ", "))
 		return bad()
 	}
 
@@ -185,7 +185,7 @@ func read(dir, path string, r role, digest hash.Hash) (data []byte, warning stri
 func permissions(name string, mode fs.FileMode) string {
 	switch perm := mode.Perm(); {
 	case perm&0o022 != 0:
-		return fmt.Sprintf("is a secret that others than its owner may change (mode %04o), expected 0600 or 0640", perm)
+		return fmt.Sprintf("is a secret that other users than its owner may change (mode %04o), expected 0600 or 0640", perm)
 	case perm&0o004 != 0 && !ofKubelet(name):
 		return fmt.Sprintf("is a secret that every user may read (mode %04o), expected 0600 or 0640", perm)
 	default:

@@ -16,8 +16,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 )
 
-// writtenByOpenSSL runs openssl and returns what it prints, so that the keys of these tests
-// come from another writer than the reader's library.
+// writtenByOpenSSL runs openssl and returns its output. So the library that reads the keys of these tests has not written them.
 func writtenByOpenSSL(t testing.TB, input []byte, args ...string) []byte {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "openssl", args...)
@@ -123,8 +122,7 @@ func TestAPrivateKeyIsRefusedBecauseIt(t *testing.T) {
 	}
 }
 
-// FuzzParsePrivateKey checks that what is accepted is a key that can be written
-// again, and that no input makes a message of more than a line.
+// FuzzParsePrivateKey checks that each accepted key can be encoded again, and that each error message has only one line.
 func FuzzParsePrivateKey(f *testing.F) {
 	p256 := newPEMKey(f, "EC", "ec_paramgen_curve:P-256")
 	for _, seed := range [][]byte{

@@ -14,14 +14,13 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 )
 
-// oddOf is an odd number of some bits, which is what a modulus looks like.
+// oddOf returns an odd number of a number of bits, which looks like a modulus.
 func oddOf(bits uint) *big.Int {
 	n := new(big.Int).Lsh(big.NewInt(1), bits)
 	return n.Sub(n, big.NewInt(1))
 }
 
-// privateRSA is the DER of PKCS #1 with numbers that fit the modulus by nothing
-// but their size, so that only a parser finds out.
+// privateRSA returns a key in DER (PKCS #1) whose numbers fit the modulus only in size. Only a full parser detects that they are wrong.
 func privateRSA(modulus, other uint) []byte {
 	n := oddOf(other)
 	return must(asn1.Marshal(struct {
@@ -88,8 +87,8 @@ func TestAnRSAKeyThatIsTooLargeIsRefusedAtOnceAs(t *testing.T) {
 	}
 }
 
-// certificateOver is a certificate of P-256 with another public key put into it,
-// so that its signature is wrong, which parsers do not check.
+// certificateOver returns a P-256 certificate in which another public key replaces the original. Its signature is wrong, but
+// parsers do not check the signature.
 func certificateOver(public *rsa.PublicKey) string {
 	decoded, _ := pem.Decode([]byte(certificate(ecKey, ecKey, nil)))
 	var outer struct{ TBS, Algorithm, Signature asn1.RawValue }

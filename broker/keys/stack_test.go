@@ -12,7 +12,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
-// asked is a provider that has every key, and notes what it was asked for last.
+// asked is a provider that has every key, and records the last request.
 type asked struct{ name *keys.Name }
 
 func (a asked) Key(_ context.Context, name keys.Name) (*keys.Key, error) {

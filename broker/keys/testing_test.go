@@ -57,7 +57,7 @@ func publicPEM(key crypto.Signer) string {
 	return block("PUBLIC KEY", must(mldsax509.MarshalPKIXPublicKey(key.Public())))
 }
 
-// certificate makes one for a key, signed by itself or by the issuer's.
+// certificate makes a certificate for a key. It is self-signed, or signed with the key of the issuer.
 func certificate(key, issuer crypto.Signer, change func(*x509.Certificate)) string {
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"},
@@ -70,7 +70,7 @@ func certificate(key, issuer crypto.Signer, change func(*x509.Certificate)) stri
 	return block("CERTIFICATE", must(x509.CreateCertificate(rand.Reader, template, template, key.Public(), issuer)))
 }
 
-// directory is a key directory that is watched, and what its observer was told.
+// directory is a key directory that is watched, with the events that its observer received.
 type directory struct {
 	*keys.Directory
 	t      *testing.T
@@ -81,7 +81,7 @@ type directory struct {
 // waitLimit is far above what anything here takes; only a failure reaches it.
 const waitLimit = 20 * time.Second
 
-// watch follows a directory; nothing but notifications leads to a look.
+// watch follows a directory, and reads it only after notifications.
 func watch(t *testing.T, dir string, options ...keys.Option) *directory {
 	t.Helper()
 	d := &directory{t: t, dir: dir, events: make(chan keys.Event, 1024)}
@@ -148,8 +148,7 @@ func write(t *testing.T, path, content string) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	// Written beside and renamed, as careful programs do, so that no look sees
-	// the half of it.
+	// The file is written under another name and then renamed, so that no reader sees an incomplete file.
 	beside := filepath.Join(filepath.Dir(path), ".new")
 	if err := os.WriteFile(beside, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
@@ -182,7 +181,7 @@ func project(t *testing.T, volume string, files map[string]string) {
 		top[first] = true
 	}
 	data := filepath.Join(volume, "..data")
-	old, _ := os.Readlink(data) // there is none the first time
+	old, _ := os.Readlink(data) // there is no old directory the first time
 	ok(os.Symlink(filepath.Base(stamped), filepath.Join(volume, "..data_tmp")))
 	ok(os.Rename(filepath.Join(volume, "..data_tmp"), data))
 	for name := range top {

@@ -152,7 +152,7 @@ func (p *CallerPolicy) lost(after *CallerPolicy) (lost []string) {
 		switch {
 		case !list.limited:
 		case list.all:
-			lost = append(lost, fmt.Sprintf("callers beside the %ss %s", list.what, strings.Join(list.after, ", ")))
+			lost = append(lost, fmt.Sprintf("callers other than the %ss %s", list.what, strings.Join(list.after, ", ")))
 		default:
 			for _, name := range list.before {
 				if !slices.Contains(list.after, name) {

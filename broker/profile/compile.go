@@ -76,7 +76,7 @@ type CompileOption func(*compileOptions)
 type compileOptions struct {
 	requireFIPS bool
 	instance    string
-	manager     *KMS // of the profile at hand, nil if it has none
+	manager     *KMS // of the present profile, nil if it has none
 }
 
 // RequireFIPS is for brokers that serve only operations that FIPS 140-3 approves. It marks other

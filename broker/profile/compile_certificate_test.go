@@ -15,8 +15,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
-// certificatePolicy compiles the policy of a profile whose SignCertificate has
-// these lines on top of what every one needs.
+// certificatePolicy compiles the policy of a profile whose SignCertificate has these lines in addition to the required lines.
 func certificatePolicy(t *testing.T, lines ...string) *profile.CertificatePolicy {
 	t.Helper()
 	text := "- Name: P\n  API:\n    SignCertificate:\n"

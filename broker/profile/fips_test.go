@@ -70,7 +70,7 @@ func TestTheFIPSVerdictOfAnOperation(t *testing.T) {
 		"a key identifier of SHA-1 is not":         {certificateAPI("SignAlg: ecdsa, HashAlg: sha-256, SKIHashAlg: SHA-1", size("ECDSA", 256), size("ECDSA", 256)), map[string]string{"SignCertificate": oldSKI}},
 		"nor is the one that is the default":       {certificateAPI("SignAlg: ecdsa, HashAlg: sha-256", size("ECDSA", 256), size("ECDSA", 256)), map[string]string{"SignCertificate": oldSKI}},
 		"certificates with another one are":        {certificateAPI("SignAlg: ecdsa, HashAlg: sha-256"+ski, size("ECDSA", 256), size("ECDSA", 256)), map[string]string{"SignCertificate": ""}},
-		"nor certificates for requests with SHA-1": {certificateAPI("SignAlg: ecdsa, HashAlg: sha-256, AllowSHA1Requests: true"+ski, size("ECDSA", 256), size("ECDSA", 256)), map[string]string{"SignCertificate": "AllowSHA1Requests lets in requests that are signed with SHA-1, which FIPS 140-3 does not approve"}},
+		"nor certificates for requests with SHA-1": {certificateAPI("SignAlg: ecdsa, HashAlg: sha-256, AllowSHA1Requests: true"+ski, size("ECDSA", 256), size("ECDSA", 256)), map[string]string{"SignCertificate": "AllowSHA1Requests allows requests that are signed with SHA-1, which FIPS 140-3 does not approve"}},
 		"nor those for short keys":                 {certificateAPI("SignAlg: ecdsa, HashAlg: sha-256"+ski, size("ECDSA", 256), size("RSA", 1024)), map[string]string{"SignCertificate": shortRSA}},
 		"certificates of short issuers aren't":     {certificateAPI("SignAlg: rsa, HashAlg: sha-256"+ski, size("RSA", 1024), size("ECDSA", 256)), map[string]string{"SignCertificate": shortRSA}},
 	} {

@@ -60,7 +60,7 @@ func (v validator) keyIDs(at yamlfile.Place, keys []KeyID) {
 		case !ValidKeyID(key.ID):
 			v.Add(id, where, "found %s, expected printable ASCII without spaces", yamlfile.Excerpt(key.ID))
 		case key.ID == AnyKeyID && len(keys) > 1:
-			v.Add(id, where, "found %q, which stands for every key of the broker, beside other keys, expected it alone in the list", key.ID)
+			v.Add(id, where, "found %q, which stands for every key of the broker, together with other keys, expected it as the only entry", key.ID)
 		case twice:
 			v.Add(id, where, "the key id %q is already in the list, at index %d", key.ID, before)
 		default:

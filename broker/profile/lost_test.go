@@ -102,7 +102,7 @@ func TestWhatAProfileNoLongerOffersIsListed(t *testing.T) {
 			certify + `KeyConstraints: {Subject: {RSA: {MinKeySize: 2048, MaxKeySize: 4096}, ECDSA: {MinKeySize: 256, MaxKeySize: 521}}, ` + issuer + `}}}`,
 			certify + `KeyConstraints: {Subject: {ECDSA: {MinKeySize: 384, MaxKeySize: 521}}, ` + issuer + `}}}`,
 			[]string{"SignCertificate: subjects with ECDSA keys of 256 bits, expected 384 to 521 bits", "SignCertificate: subjects with RSA keys"}},
-		"callers":      {hash, `Callers: {Containers: [a], UIDs: [7, 8]}, ` + hash, []string{"callers beside the containers a", "callers beside the users 7, 8"}},
+		"callers":      {hash, `Callers: {Containers: [a], UIDs: [7, 8]}, ` + hash, []string{"callers other than the containers a", "callers other than the users 7, 8"}},
 		"some callers": {`Callers: {Containers: [a, b], UIDs: [7]}, ` + hash, `Callers: {Containers: [b, c]}, ` + hash, []string{"the container a"}},
 	} {
 		t.Run(sentence, func(t *testing.T) {

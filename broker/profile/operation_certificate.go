@@ -190,7 +190,7 @@ func (s *SignCertificate) judge() []judgement {
 		digestObjection("SKIHashAlg", s.keyIdentifier()),
 	)
 	if objection == "" && s.AllowSHA1Requests {
-		objection = "AllowSHA1Requests lets in requests that are signed with SHA-1, which FIPS 140-3 does not approve"
+		objection = "AllowSHA1Requests allows requests that are signed with SHA-1, which FIPS 140-3 does not approve"
 	}
 	return []judgement{{s.signature().Name, parts, objection}}
 }

@@ -68,7 +68,7 @@ func (e *EncryptData) validate(v validator, at yamlfile.Place) {
 	for i := range e.KeyIDs {
 		where := at.Field("KeyIds").Index(i)
 		if e.KeyIDs[i].ID == AnyKeyID {
-			continue // which has no pin either
+			continue // the key "*" has no pin either
 		}
 		if pin := where.Field("SPKISHA256"); v.Present(pin) || e.KeyIDs[i].SPKISHA256 != "" {
 			v.Add(pin, where, "an AES key has no public key that could be pinned, expected no SPKISHA256")

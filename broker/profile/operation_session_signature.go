@@ -68,9 +68,9 @@ func (s *Session) validateSigning(v validator, at yamlfile.Place) {
 	case len(s.KeyIDs) == 0 && !v.Present(list):
 		v.required(list, at, "the key of the broker that signs its share of the key agreement")
 	case len(s.KeyIDs) > 1:
-		v.Add(list, at, "has %d keys, expected the one that signs", len(s.KeyIDs))
+		v.Add(list, at, "has %d keys, expected only the key that signs", len(s.KeyIDs))
 	case AllowsAnyKey(s.KeyIDs):
-		v.Add(list.Index(0).Field("Id"), list, "found %q, which stands for every key of the broker, expected the one that signs", AnyKeyID)
+		v.Add(list.Index(0).Field("Id"), list, "found %q, which stands for every key of the broker, expected only the key that signs", AnyKeyID)
 	default:
 		v.keyIDs(list, s.KeyIDs)
 	}

@@ -129,7 +129,7 @@ func (v validator) signAlgorithm(at, around yamlfile.Place, mode, found string) 
 	}[mode]
 	fits := modeOf(found)
 	switch {
-	case want == "" || fits == mode: // of an unknown mode that is said elsewhere
+	case want == "" || fits == mode: // for an unknown mode there is another message
 	case fits != "":
 		v.Add(at, around, "found %s in mode %q, expected %s; %s is for SigningMode %q", yamlfile.Excerpt(found), mode, want, yamlfile.Excerpt(found), fits)
 	case mode == signingLegacy:

@@ -11,7 +11,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
 )
 
-// offering is a profile with one section of each kind.
+// offering returns a profile with one section of each kind.
 func offering(t *testing.T) *Profile {
 	t.Helper()
 	doc, problems := Parse(FileName, []byte(`

@@ -16,8 +16,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/catalogue"
 )
 
-// inOrder and inAnyOrder say whether the order of problems counts. YAML sorts names in
-// an order of its own where they have other characters than letters and digits.
+// inOrder and inAnyOrder say whether the order of problems matters. The YAML library has its own order for names with other
+// characters than letters and digits.
 var (
 	inOrder    = cmp.Options{}
 	inAnyOrder = cmpopts.SortSlices(func(a, b profile.Problem) bool {
@@ -25,8 +25,8 @@ var (
 	})
 )
 
-// assertJudgedAlike checks that a document is judged as the file that Marshal makes
-// of it: the same profiles, and the same problems and warnings in the same order.
+// assertJudgedAlike checks that a document and the file that Marshal makes of it give the same profiles, and the same problems and
+// warnings in the same order.
 func assertJudgedAlike(t *testing.T, doc *profile.Document, order cmp.Option, options ...profile.CompileOption) {
 	t.Helper()
 	written, err := profile.Marshal(doc)

@@ -14,7 +14,7 @@ import (
 )
 
 // TestAFileWithTenMistakesGivesTenLines compares with a file that holds what a
-// user would see. UPDATE_GOLDEN=1 writes it anew.
+// user would see. UPDATE_GOLDEN=1 writes it again.
 func TestAFileWithTenMistakesGivesTenLines(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join("testdata", "ten-mistakes.yaml"))
 	if err != nil {
@@ -140,7 +140,7 @@ func TestEachMistakeIsNamedAtItsPlace(t *testing.T) {
 		"points that are denied, patterns":     {certificate("      CRLDistributionPoints: {Rule: deny, URI: ['http://a/*']}\n"), `7:43: profile "P": API.SignCertificate.CRLDistributionPoints.URI: is only allowed where Rule is "patterns", found Rule "deny"`},
 		"points of LDAP":                       {certificate("      CRLDistributionPoints: {Rule: patterns, URI: ['ldap://a/*']}\n"), `7:53: profile "P": API.SignCertificate.CRLDistributionPoints.URI[0]: found "ldap://a/*", expected a URL of http or https such as "http://crl.example.com/*", where "*" is the host's first label, a segment of the path or its end`},
 		"an empty list of keys":                {certificate("      KeyIds: []\n"), `7:7: profile "P": API.SignCertificate.KeyIds: the list is empty, expected at least one key; leave the field out where requests bring their keys`},
-		"every key of the broker, and one":     {operation("SignData", `SignAlg: ed25519, KeyIds: [{Id: a}, {Id: "*"}]`), `3:57: profile "P": API.SignData.KeyIds[1].Id: found "*", which stands for every key of the broker, beside other keys, expected it alone in the list`},
+		"every key of the broker, and one":     {operation("SignData", `SignAlg: ed25519, KeyIds: [{Id: a}, {Id: "*"}]`), `3:57: profile "P": API.SignData.KeyIds[1].Id: found "*", which stands for every key of the broker, together with other keys, expected it as the only entry`},
 		"a pin of every key":                   {operation("SignData", `SignAlg: ed25519, KeyIds: [{Id: "*", SPKISHA256: "`+strings.Repeat("00", 32)+`"}]`), `3:65: profile "P": API.SignData.KeyIds[0].SPKISHA256: found a pin of "*", which stands for every key of the broker, expected no SPKISHA256`},
 		"a pin of every AES key":               {operation("EncryptData", `EncryptAlg: aes-gcm, KeySize: 128, KeyIds: [{Id: "*", SPKISHA256: "`+strings.Repeat("00", 32)+`"}]`), `3:85: profile "P": API.EncryptData.KeyIds[0].SPKISHA256: found a pin of "*", which stands for every key of the broker, expected no SPKISHA256`},
 		"every key for certificates":           {certificate("      KeyIds: [{Id: \"*\"}]\n"), `7:21: profile "P": API.SignCertificate.KeyIds[0].Id: found "*", which stands for every key of the broker, expected the id of the issuer's key: requests of SignCertificate have no field that names one`},
@@ -179,8 +179,8 @@ func TestEachMistakeIsNamedAtItsPlace(t *testing.T) {
 		"a key agreement of native protocols alone": {operation("Session", "Protocols: [session-hpke-p256], KeyAgreementAlg: ECDH_P256, EncryptAlg: A256GCM, SignAlg: ed25519, KeyIds: [{Id: k}]"), `3:64: profile "P": API.Session.KeyAgreementAlg: found "ECDH_P256", expected none: the key agreement of session-hpke-p256 is fixed`},
 		"no key agreement for version 1":            {operation("Session", "Protocols: [session-v1, session-hpke-p256], EncryptAlg: A256GCM, SignAlg: ed25519, KeyIds: [{Id: k}]"), `3:5: profile "P": API.Session.KeyAgreementAlg: is missing, expected "ECDH_P256"`},
 		"a signature that nothing has":              {operation("Session", "Protocols: [session-v1], KeyAgreementAlg: ECDH_P256, EncryptAlg: A256GCM, SignAlg: ed25519"), `3:98: profile "P": API.Session.SignAlg: has no effect, because no protocol in Protocols signs; leave it out, or add "session-hpke-p256"`},
-		"two keys that sign sessions":               {operation("Session", "Protocols: [session-hpke-p256], EncryptAlg: A256GCM, SignAlg: ed25519, KeyIds: [{Id: k}, {Id: l}]"), `3:86: profile "P": API.Session.KeyIds: has 2 keys, expected the one that signs`},
-		"any key that signs sessions":               {operation("Session", "Protocols: [session-hpke-p256], EncryptAlg: A256GCM, SignAlg: ed25519, KeyIds: [{Id: \"*\"}]"), `3:100: profile "P": API.Session.KeyIds[0].Id: found "*", which stands for every key of the broker, expected the one that signs`},
+		"two keys that sign sessions":               {operation("Session", "Protocols: [session-hpke-p256], EncryptAlg: A256GCM, SignAlg: ed25519, KeyIds: [{Id: k}, {Id: l}]"), `3:86: profile "P": API.Session.KeyIds: has 2 keys, expected only the key that signs`},
+		"any key that signs sessions":               {operation("Session", "Protocols: [session-hpke-p256], EncryptAlg: A256GCM, SignAlg: ed25519, KeyIds: [{Id: \"*\"}]"), `3:100: profile "P": API.Session.KeyIds[0].Id: found "*", which stands for every key of the broker, expected only the key that signs`},
 		"a digest that a signature does not take":   {operation("Session", "Protocols: [session-hpke-p256], EncryptAlg: A256GCM, SignAlg: ed25519, HashAlg: sha-256, KeyIds: [{Id: k}]"), `3:95: profile "P": API.Session.HashAlg: found "sha-256", expected no HashAlg, since ed25519 fixes its own digest`},
 		"native sessions in Redis":                  {operation("Session", "Protocols: [session-hpke-p256], EncryptAlg: A256GCM, SignAlg: ed25519, KeyIds: [{Id: k}], Store: redis"), `3:112: profile "P": API.Session.Store: found "redis", expected "memory": sessions of native protocols are in the memory of one broker`},
 		"a store that there is not":                 {operation("Session", "Protocols: [session-v1], KeyAgreementAlg: ECDH_P256, EncryptAlg: A256GCM, Store: disk"), `3:96: profile "P": API.Session.Store: unknown value "disk", expected one of "memory" or "redis"`},

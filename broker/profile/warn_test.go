@@ -144,7 +144,7 @@ Profiles:
 	want := map[string]string{
 		"Weak":             `line 6, API.HashData.HashAlg unknown value "md5", expected one of "sha-256", "sha-384", "sha-512", "sha-512/256", "sha3-256", "sha3-384", "sha3-512", "shake-128" or "shake-256"`,
 		"Twice":            `line 9, Name the name "Twice" is taken by the profile on line 7; neither is served while both have it`,
-		"For some":         "", // only the log says more, to nobody who may not call it
+		"For some":         "", // only the log says more, because the caller may not use the profile
 		"With credentials": "",
 	}
 	got := map[string]string{}

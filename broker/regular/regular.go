@@ -54,7 +54,7 @@ func read(in files, name string, limit int64) ([]byte, fs.FileInfo, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	defer func() { _ = file.Close() }() // nothing was written, so nothing can be lost
+	defer func() { _ = file.Close() }() // the file was only read, so an error loses no data
 	expected := min(before.Size(), limit+1)
 	// One byte more than expected shows whether the file has grown.
 	data := make([]byte, expected+1)
@@ -68,7 +68,7 @@ func read(in files, name string, limit int64) ([]byte, fs.FileInfo, error) {
 		err = ErrBeingWritten
 	}
 	if err != nil {
-		clear(data) // it may be part of a secret
+		clear(data) // the text may be part of a secret
 		return nil, nil, err
 	}
 	return data[:n], before, nil

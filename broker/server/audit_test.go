@@ -20,7 +20,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server"
 )
 
-// auditedProfiles have the same operations, and each another level of records.
+// auditedProfiles have the same operations, and each has a different level of records.
 var auditedProfiles = func() string {
 	var text strings.Builder
 	for name, level := range map[string]string{

@@ -40,7 +40,7 @@ type broker struct {
 	served  chan error
 }
 
-// start serves a set of profiles, or none yet where there is no text.
+// start serves a set of profiles, or no set yet if the text is empty.
 func start(t testing.TB, profiles string, callers ...string) *broker {
 	t.Helper()
 	return startWith(t, profiles, callers)
@@ -58,13 +58,13 @@ func startLogged(t testing.TB, profiles string, callers []string, logger *slog.L
 	return startBoth(t, profiles, unixsocket.Options{Callers: callers}, logger, options...)
 }
 
-// startOn does the same on sockets of which more is said.
+// startOn does the same with further settings of the sockets.
 func startOn(t testing.TB, profiles string, sockets unixsocket.Options, options ...server.Option) *broker {
 	t.Helper()
 	return startBoth(t, profiles, sockets, slog.New(slog.DiscardHandler), options...)
 }
 
-// startBoth does the same with a log, on sockets of which more is said.
+// startBoth does the same with a log and with further settings of the sockets.
 func startBoth(t testing.TB, profiles string, sockets unixsocket.Options, logger *slog.Logger, options ...server.Option) *broker {
 	t.Helper()
 	b := &broker{dir: socketDir(t), metrics: telemetry.NewMetrics("test"), served: make(chan error, 1)}
@@ -129,7 +129,7 @@ func connect(t testing.TB, socket string) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient("unix://"+socket,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		// Above all that the broker sends and takes, so that the broker decides.
+		// Larger than all limits of the broker, so that only the broker's limits apply.
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(16<<20), grpc.MaxCallSendMsgSize(16<<20)))
 	if err != nil {
 		t.Fatal(err)
@@ -142,7 +142,7 @@ func connect(t testing.TB, socket string) *grpc.ClientConn {
 	return conn
 }
 
-// dial tries whether a socket takes connections.
+// dial tries to connect to a socket.
 func dial(t testing.TB, socket string) error {
 	t.Helper()
 	var dialer net.Dialer
@@ -178,7 +178,7 @@ func call(t testing.TB, conn *grpc.ClientConn, method string, request []byte) ([
 	return reply, err
 }
 
-// metricsText is what /metrics answers.
+// metricsText returns the document at /metrics.
 func (b *broker) metricsText(t testing.TB) string {
 	t.Helper()
 	status := telemetry.Status{Metrics: b.metrics, Logger: slog.New(slog.DiscardHandler)}

@@ -19,14 +19,13 @@ import (
 
 // settings are the settings of a client by hand.
 type settings struct {
-	// window is what the broker may send of a reply, where it is not 0.
+	// window is how many bytes of a reply the broker may send, unless it is 0.
 	window uint32
 	// deaf clients do not read.
 	deaf bool
 }
 
-// handmade is a client that writes frames of HTTP/2 by itself, and keeps to no window
-// that it is given.
+// handmade is a client that writes HTTP/2 frames itself, and ignores the windows of the server.
 type handmade struct {
 	t    testing.TB
 	conn net.Conn
@@ -36,7 +35,7 @@ type handmade struct {
 	next    uint32
 
 	mu       sync.Mutex
-	window   uint32           // what the broker lets it send of a call in advance
+	window   uint32           // how many bytes of a call the broker allows in advance
 	updates  map[uint32]int64 // by stream
 	received map[uint32][]byte
 	status   map[uint32]string // the code that a call ended with
@@ -81,14 +80,14 @@ func (h *handmade) close() {
 	}
 }
 
-// write writes frames. Reading says whether the connection is gone.
+// write writes frames. It ignores errors, because read notices a closed connection.
 func (h *handmade) write(frames func() error) {
 	h.writing.Lock()
 	defer h.writing.Unlock()
 	_ = frames()
 }
 
-// read keeps what comes.
+// read reads frames and stores their content.
 func (h *handmade) read() {
 	for {
 		frame, err := h.framer.ReadFrame()
@@ -121,7 +120,7 @@ func (h *handmade) read() {
 	}
 }
 
-// await waits until what is said is so. Whoever says it may read what h keeps.
+// await waits until the condition holds. The condition may read the fields of h.
 func (h *handmade) await(what string, so func() bool) {
 	h.t.Helper()
 	for deadline := time.Now().Add(waitLimit); ; runtime.Gosched() {
@@ -195,5 +194,5 @@ func (h *handmade) call(method string, request message, last bool) uint32 {
 	return stream
 }
 
-// head is what comes before a message of so many bytes.
+// head returns the prefix of a message of this many bytes.
 func head(size int) []byte { return binary.BigEndian.AppendUint32([]byte{0}, uint32(size)) }

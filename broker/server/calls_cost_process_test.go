@@ -2,8 +2,7 @@
 
 //go:build process
 
-// These tests need a program without the race detector, with which sync.Pool drops objects
-// at random.
+// These tests need a program without the race detector, because with it sync.Pool drops objects at random.
 
 package server_test
 
@@ -26,7 +25,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry/tracing"
 )
 
-// bare is the operation behind the generated stubs, and nothing else.
+// bare has only the operation behind the generated stubs.
 type bare struct {
 	v1.UnimplementedCryptoServiceServer
 }
@@ -61,8 +60,8 @@ func startBare(t *testing.T) (socket string) {
 	return socket
 }
 
-// allocationsOfACall is how many objects a call on a socket takes, with the objects of its
-// client: the fewest of some tries, since the runtime has some of its own.
+// allocationsOfACall returns how many objects a call on a socket allocates, including the objects of its client. It takes the
+// minimum of some tries, because the runtime also allocates objects.
 func allocationsOfACall(t *testing.T, socket string) float64 {
 	t.Helper()
 	client := v1.NewCryptoServiceClient(connect(t, socket))
@@ -124,7 +123,7 @@ func TestTracingOfNoCallTakesNoAllocation(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			b := startWith(t, sha256Profile, nil, server.WithTracer(tracerOf(t, variables)))
-			// One object a call would be 1; the runtime's own come to less than 0.1.
+			// One object for each call would be 1. The objects of the runtime are less than 0.1.
 			if got := allocationsOfACall(t, b.socket("")); got > without+0.5 {
 				t.Errorf("%.1f allocations a call, want the %.1f without tracing", got, without)
 			}

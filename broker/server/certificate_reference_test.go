@@ -42,7 +42,7 @@ func certificatesByReference(t *testing.T, provider keys.Provider, keyIDs map[st
 	return connect(t, startWith(t, profiles.String(), nil, options...).socket(""))
 }
 
-// keyDirectory is a real one with these files.
+// keyDirectory returns a key directory with these files.
 func keyDirectory(t testing.TB, files map[string]string) *keys.Directory {
 	t.Helper()
 	dir := t.TempDir()
@@ -151,8 +151,7 @@ func TestTheKeyOfTheProfileSignsCertificates(t *testing.T) {
 	}
 }
 
-// otherCertificate is one that a caller made over an issuer's public key, to have
-// another name.
+// otherCertificate returns a certificate that a caller made for an issuer's public key, with another name.
 func otherCertificate(t *testing.T, of issuing) string {
 	t.Helper()
 	block, _ := pem.Decode([]byte(of.certificate))

@@ -106,7 +106,7 @@ func TestAKeyByReferenceEncryptsWithANonceOfTheBroker(t *testing.T) {
 	}
 }
 
-// remoteAES is a provider whose AES keys stay in their key manager.
+// remoteAES is a provider whose AES keys stay in the key manager.
 type remoteAES struct{}
 
 func (remoteAES) Key(_ context.Context, name keys.Name) (*keys.Key, error) {
@@ -332,7 +332,7 @@ func TestAFaultOfTheProviderIsNoFaultOfTheRequest(t *testing.T) {
 		want string
 	}{
 		"it cannot be reached": {fmt.Errorf("dial the key manager: %w", keys.ErrUnavailable), codes.Unavailable, `EncryptData with profile "Any": the keys cannot be reached; the broker's log says why`},
-		"it fails":             {fmt.Errorf("secret detail"), codes.Internal, `EncryptData with profile "Any": failed because of an error inside the broker; the broker's log has it`},
+		"it fails":             {fmt.Errorf("secret detail"), codes.Internal, `EncryptData with profile "Any": failed because of an error inside the broker; the broker's log has the details`},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			conn := connect(t, startWith(t, cipherProfiles, nil, server.WithKeys(failing{test.err})).socket(""))

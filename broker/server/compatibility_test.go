@@ -39,7 +39,7 @@ func TestNoCallFailsBecauseOfItsTrace(t *testing.T) {
 	}
 }
 
-// Released clients call again after these codes, and stop calling after a few.
+// Released clients repeat calls that end with these codes, and stop calling after a few such replies.
 var breaking = []codes.Code{codes.Unavailable, codes.ResourceExhausted, codes.Aborted}
 
 func TestNoRefusalOpensTheBreakerOfAReleasedClient(t *testing.T) {

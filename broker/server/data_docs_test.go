@@ -226,7 +226,7 @@ func TestTheExamplesInTheDocumentationOfKeysWork(t *testing.T) {
 	if !strings.Contains(printed, hex.EncodeToString(pin[:])) {
 		t.Errorf("the pin is %x, but the command prints %s", pin, printed)
 	}
-	// The pin of the document is of another key, because the test makes new keys.
+	// The test makes new keys, so it replaces the pin in the document.
 	profiles := strings.Replace(d.blocks["yaml"][1], "6f1c8f5d1d0f1d9b6a5c4e3f2b1a09887766554433221100ffeeddccbbaa9988", hex.EncodeToString(pin[:]), 1)
 	conn := d.connect(profiles)
 	if got := ask(t, conn, methodSignV1, signing("Receipts", one(byID("receipts")), "input")); len(got[1]) != 64 {

@@ -61,8 +61,7 @@ func startWithKeys(t testing.TB, profiles string, files map[string]string) *brok
 	return startWith(t, profiles, nil, server.WithKeys(keyDirectory(t, files)))
 }
 
-// values is a reply or a part of one: its fields by their numbers. What is no
-// text, bytes or message is there as its varint.
+// values is a reply or a part of a reply: its fields by their numbers. Fields other than texts, bytes and messages are varints.
 type values map[protowire.Number]string
 
 func parse(t testing.TB, reply []byte) values {
@@ -90,7 +89,7 @@ func parse(t testing.TB, reply []byte) values {
 	return found
 }
 
-// ask calls a method and takes the reply apart.
+// ask calls a method and decodes the reply.
 func ask(t testing.TB, conn *grpc.ClientConn, method string, request message) values {
 	t.Helper()
 	reply, err := call(t, conn, method, request)
@@ -100,7 +99,7 @@ func ask(t testing.TB, conn *grpc.ClientConn, method string, request message) va
 	return parse(t, reply)
 }
 
-// refuses calls a method and checks that it is refused with code and sentence.
+// refuses calls a method and checks the code and the message of the refusal.
 func refuses(t testing.TB, conn *grpc.ClientConn, method string, request message, code codes.Code, want string) {
 	t.Helper()
 	_, err := call(t, conn, method, request)

@@ -172,7 +172,7 @@ func TestRefusalsOfDataKeysSayWhatWasExpected(t *testing.T) {
 	}
 }
 
-// Whoever has a wrapped key must not learn from an error or from its time which part is wrong.
+// Anybody who has a wrapped key must not learn from an error or from its time which part is wrong.
 func TestWhateverIsWrongInsideAWrappedKeyTheErrorIsTheSame(t *testing.T) {
 	client := startWrapping(t)
 	for _, key := range []string{"kek", "pair", "curve"} {
@@ -218,8 +218,8 @@ func TestAPublicKeyIsThatOfTheKeyPair(t *testing.T) {
 type versions struct {
 	newest  int
 	unwraps atomic.Int64
-	hold    chan struct{} // nil, or what each operation waits for
-	// now and most are how many unwraps with the key "memory" run at once.
+	hold    chan struct{} // each operation waits for it unless it is nil
+	// now is the number of unwraps with the key "memory" that run, and most is the maximum so far.
 	now, most atomic.Int64
 }
 
@@ -242,7 +242,7 @@ func (m *versions) KeyNow(name keys.Name) (*keys.Key, error) {
 	return m.Key(context.Background(), name)
 }
 
-// inMemory unwraps in the memory of the broker, and notes how many do at once.
+// inMemory unwraps in the memory of the broker, and records how many unwraps run at once.
 type inMemory struct {
 	*managed
 	now, most *atomic.Int64
@@ -393,7 +393,7 @@ func TestIdenticalUnwrapsAtOnceAreOneForTheKeyManager(t *testing.T) {
 	for range 100 {
 		all.Go(func() { unwrapsTo(t, client, wrapped, "") })
 	}
-	// One call asks the key manager, and one at least waits for it.
+	// One call asks the key manager, and at least one other call waits for the result.
 	for deadline := time.Now().Add(waitLimit); !strings.Contains(b.metricsText(t), `crypto_broker_data_key_unwraps_total{result="coalesced"} 99`); runtime.Gosched() {
 		if time.Now().After(deadline) {
 			t.Fatalf("the calls do not wait:\n%s", b.metricsText(t))

@@ -17,8 +17,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server"
 )
 
-// defectiveKeys is a key manager with a defect, which quotes what nobody should
-// see.
+// defectiveKeys is a key manager with a defect: it panics with a secret in the text.
 type defectiveKeys struct{}
 
 func (defectiveKeys) Key(_ context.Context, name keys.Name) (*keys.Key, error) {
@@ -44,9 +43,8 @@ func (b *lockedBuffer) take() string {
 	return b.text.String()
 }
 
-// TestADefectFailsOneCallOfASocketAndTheBrokerGoesOn has a handler panic in each
-// way in which the broker runs one: a panic that nobody caught would end the
-// process that runs this test.
+// TestADefectFailsOneCallOfASocketAndTheBrokerGoesOn makes a handler panic in each way in which the broker runs handlers. A panic
+// that is not recovered would end the process of this test.
 func TestADefectFailsOneCallOfASocketAndTheBrokerGoesOn(t *testing.T) {
 	const profiles = sha256Profile + `
 - Name: Ed

@@ -124,12 +124,11 @@ func TestAMeasurementEndsWithItsCall(t *testing.T) {
 		})
 	}
 	group.Wait()
-	// Nobody is left that would hold up the next one.
+	// No earlier call blocks the next one.
 	ask(t, conn, "/CryptoBroker.CryptoGrpcDev/Benchmark", nil)
 }
 
-// reflected tells the methods of a service by reflection, none if it is not
-// described.
+// reflected returns the methods of a service by reflection, or none if the server does not describe the service.
 func reflected(t *testing.T, b *broker, symbol string) []string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)

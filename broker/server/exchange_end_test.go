@@ -44,7 +44,7 @@ func TestShutdownFinishesTheCallsOfAStreamAndSaysSo(t *testing.T) {
 	for id := range uint64(calls) {
 		e.send(callOf(id, theSign, gated()))
 	}
-	// They come in one after the other: with the reply to the last, all are in.
+	// The broker reads them one after the other, so the reply to the last call shows that all have arrived.
 	e.send(hashCall(calls, "P", "abc"))
 	e.take(1)
 	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
@@ -138,7 +138,7 @@ func TestAClientThatReadsNoSignaturesIsNotHashedForWithoutEnd(t *testing.T) {
 	e := exchange(t, connect(t, b.socket("")))
 	const signatures, enough = 3, 20_000
 	for id := range uint64(signatures) {
-		// Each reply is more than may be on its way.
+		// Each reply is larger than the amount of data that may be in flight.
 		e.send(callOf(id, theSign, append(gated(), message{}.bytes(signMetadata, message{}.text(20, strings.Repeat("x", 900<<10)))...)))
 	}
 	e.send(hashCall(signatures, "P", "abc"))
@@ -208,7 +208,7 @@ func TestLargeCallsOfManyStreamsWaitForEachOther(t *testing.T) {
 }
 
 func TestTheTimeoutOfACallEndsItsWaitForAKey(t *testing.T) {
-	b := startWith(t, exchangeProfiles, nil, server.WithKeys(newGate())) // which stays closed
+	b := startWith(t, exchangeProfiles, nil, server.WithKeys(newGate())) // the gate, which stays closed
 	e := exchange(t, connect(t, b.socket("")))
 	encrypt := message{}.text(dataProfile, "Held AES").bytes(dataKey, byID("ed")).text(dataText, "abc")
 	for sentence, call := range map[string]message{

@@ -45,7 +45,7 @@ func FuzzExchange(f *testing.F) {
 		if code := status.Code(err); code != codes.OK && code != codes.InvalidArgument {
 			t.Errorf("the stream ended with %v", err)
 		}
-		if took := memory.Allocated() - before; took > memory.Base+memory.PerByte*uint64(len(data)) { // many calls may be in it
+		if took := memory.Allocated() - before; took > memory.Base+memory.PerByte*uint64(len(data)) { // the message may have many calls
 			t.Errorf("the stream took %d bytes for a message of %d", took, len(data))
 		}
 		for id, a := range got {

@@ -17,7 +17,7 @@ import (
 
 const requestGivenUp = 2 // ExchangeRequest
 
-// seenGate is a gate that tells of those who come to it.
+// seenGate is a gate that reports each caller who arrives.
 type seenGate struct {
 	gate
 	seen chan struct{}
@@ -37,13 +37,13 @@ func TestACallThatWasGivenUpEndsAndTheOthersGoOn(t *testing.T) {
 	e.send(callOf(0, theSign, gated()))
 	<-g.seen // it waits for its key
 	for id := range workers - 1 {
-		e.send(callOf(1+id, theSign, gated())) // as do some of these, the others for a worker
+		e.send(callOf(1+id, theSign, gated())) // some of these wait for the key, too, and the others for a worker
 	}
 	e.send(callOf(50, theSign, gated()), callOf(51, theSign, gated()), callOf(52, theSign, gated()))
 	packed := protowire.AppendVarint(protowire.AppendVarint(nil, 51), 0)
 	e.send(message{}.number(requestGivenUp, 50).number(requestGivenUp, 999).bytes(requestGivenUp, packed))
-	// The first waits for its key and ends at once, which lets the next ones have their turn. It is the last of those that
-	// were given up, so its reply says that the broker knows of the others.
+	// The first call waits for its key and ends at once, so the next calls get their turn. It was canceled last, so its reply shows
+	// that the broker has read the other cancellations.
 	got := e.take(1)
 	if a, ok := got[0]; !ok || a.code() != codes.Canceled || a.values[theText] != `SignData with profile "Ed": the call was canceled before it found the key "ed"` {
 		t.Errorf("while it waits for its key: %v", got)

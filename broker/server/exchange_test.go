@@ -133,7 +133,7 @@ func (e *exchanger) next() (id uint64, a answer, err error) {
 	return id, a, nil
 }
 
-// take receives so many replies.
+// take receives this many replies.
 func (e *exchanger) take(n int) map[uint64]answer {
 	e.t.Helper()
 	got := map[uint64]answer{}
@@ -150,7 +150,7 @@ func (e *exchanger) take(n int) map[uint64]answer {
 	return got
 }
 
-// ends reads until the stream ends, and returns what came before and why.
+// ends reads until the stream ends, and returns the replies and the reason of the end.
 func (e *exchanger) ends() (map[uint64]answer, error) {
 	e.t.Helper()
 	got := map[uint64]answer{}

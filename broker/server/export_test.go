@@ -15,8 +15,7 @@ func WithIdleTime(d time.Duration) Option {
 	return func(s *Server) { s.service.IdleTime = d }
 }
 
-// Sabotage serves a profile of this name that every operation fails on, as it
-// would on a defect: there is nothing behind the name.
+// Sabotage serves an empty profile of this name. Every operation with it fails, as it would because of a defect.
 func (s *Server) Sabotage(name string) {
 	now := s.service.Served.Load()
 	next := &served.Set{Set: now.Set, Profiles: maps.Clone(now.Profiles)}
@@ -24,7 +23,7 @@ func (s *Server) Sabotage(name string) {
 	s.service.Served.Store(next)
 }
 
-// Misuses counts the misuses of all callers of late.
+// Misuses returns the number of recent misuses of all callers.
 func (s *Server) Misuses() (sum int) {
 	for _, from := range s.callers {
 		sum += from.Misuses()

@@ -25,7 +25,7 @@ func TestHeadersAboveTheLimitFailOneCallWithACodeThatNobodyRetries(t *testing.T)
 	if err := with(7 << 10); err != nil {
 		t.Errorf("below the limit: %v", err)
 	}
-	// The broker tells its limit when a connection begins, and gRPC keeps it.
+	// The broker announces its limit when a connection begins, and gRPC clients respect it.
 	const want = "header list size to send violates the maximum size (8192 bytes) set by server"
 	for _, size := range []int{8 << 10, 60 << 10, 2 << 20} {
 		if got := status.Convert(with(size)); got.Code() != codes.Internal || got.Message() != want {

@@ -33,7 +33,7 @@ func twoCallers() unixsocket.Options {
 	}
 }
 
-// hashBy asks for HashData in every way that there is and returns what each said.
+// hashBy calls HashData in every possible way, and returns the result of each.
 func hashBy(t *testing.T, conn *grpc.ClientConn, profile string, metadata message) map[string]error {
 	t.Helper()
 	said := map[string]error{}
@@ -72,7 +72,7 @@ func TestACallerUsesTheProfilesThatItMayAndNoOthers(t *testing.T) {
 	for _, name := range []string{"P", "Random", "a profile that nobody serves"} {
 		expectAll(t, hashBy(t, app, name, nil), codes.PermissionDenied, `HashData with profile "`+name+`": `+sentence)
 	}
-	// Of a name in other case it learns, unless the profile is not for it.
+	// The caller gets a hint about a name in another case, unless it may not use the profile.
 	expectAll(t, hashBy(t, app, "plain", nil), codes.PermissionDenied, `HashData with profile "plain": `+sentence+`; did you mean "Plain"?`)
 	expectAll(t, hashBy(t, app, "random", nil), codes.PermissionDenied, `HashData with profile "random": `+sentence)
 }
@@ -86,7 +86,7 @@ func TestWhatAProfileSaysOfItsCallersHoldsForProfilesThatACallerMayUse(t *testin
 	}
 }
 
-// The name in a request is no identity: the socket is.
+// The socket identifies the caller, not the name in the request.
 func TestAContainerThatNamesAnotherGetsTheVerdictOfItsOwnIdentity(t *testing.T) {
 	b := startOn(t, identityProfiles, twoCallers())
 	named := message{}.text(metadataID, "side").bytes(metadataTrace, message{}.text(traceCorrelationID, "container=side"))

@@ -90,14 +90,14 @@ func TestTheKeyOfACertificateAuthoritySignsNoData(t *testing.T) {
 	}
 }
 
-// oversized is a public key of RSA that would take minutes to use.
+// oversized returns an RSA public key with which one operation would take minutes.
 func oversized() *rsa.PublicKey {
 	n := new(big.Int).Lsh(big.NewInt(1), 300_000)
 	return &rsa.PublicKey{N: n.Sub(n, big.NewInt(1)), E: 65537}
 }
 
-// withKey puts another public key into a certificate or a request, as its part of
-// this number. Its signature is wrong then, which no parser checks.
+// withKey replaces the public key in a certificate or a request: the part with this number. Its signature is wrong then, but
+// parsers do not check the signature.
 func withKey(t *testing.T, text string, part int, public *rsa.PublicKey) string {
 	t.Helper()
 	block, _ := pem.Decode([]byte(text))

@@ -71,7 +71,7 @@ func TestUnwrapsCostAKMIPKeyManagerOneRequestForEachKey(t *testing.T) {
 			made = append(made, dataKey)
 		}
 		address, counts := servers.Counted(t)
-		other := start(address) // which knows nothing of the keys
+		other := start(address) // a new provider, which knows nothing about the keys
 		other.unwrap(callers, calls, made[:different])
 		sum, of := counts.Take()
 		t.Logf("%d unwraps over %d keys: %s", calls, different, of)
@@ -113,7 +113,7 @@ func TestStreamsAreEncryptedUnderAKeyOfAKMIPKeyManager(t *testing.T) {
 		if err := provider.Rotate(t.Context(), "aes"); err != nil {
 			t.Fatal(err)
 		}
-		conn := connect(t, start().socket("")) // another broker, and the stream names the version that encrypted
+		conn := connect(t, start().socket("")) // another broker decrypts, and the stream names the version that encrypted
 		decrypt := func(context string, encrypted []byte) ([]byte, error) {
 			return cipherMessages(t, conn, methodDecryptStream, inChunks(decryptStart("P", context), encrypted, segmentSize)...)
 		}

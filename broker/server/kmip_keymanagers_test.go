@@ -118,16 +118,16 @@ func TestABrokerEncryptsUnderAKeyOfAKMIPKeyManager(t *testing.T) {
 		}
 		decrypts()
 
-		// One of two servers ends: no call is lost, also not when the key is read again.
+		// One of two servers ends: no call is lost, even when the key is read again.
 		servers.Kill(t, 0)
 		for end := time.Now().Add(1500 * time.Millisecond); time.Now().Before(end); {
 			ask(t, conn, methodEncrypt, managedEncrypt())
 		}
-		// Both are away: the key goes on for its time, then calls are refused, and nothing else is.
+		// Both servers are away: the key stays usable for CacheTime. Then its calls are refused, and other calls still succeed.
 		servers.Kill(t, 1)
 		eventually(t, conn, codes.Unavailable)
 		ask(t, conn, methodHash, request(nil))
-		// They are back.
+		// The servers are back.
 		servers.Restart(t, 0)
 		servers.Restart(t, 1)
 		eventually(t, conn, codes.OK)

@@ -29,7 +29,7 @@ func largeEncryption() message {
 	return encryption("P", raw(gcmKey), gcmNonce, strings.Repeat("x", 1<<20))
 }
 
-// openCall begins a unary call, of which the test does the rest or nothing.
+// openCall begins a unary call. The test finishes the call or leaves it open.
 func openCall(t *testing.T, conn *grpc.ClientConn, method string) grpc.ClientStream {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
@@ -45,7 +45,7 @@ func openCall(t *testing.T, conn *grpc.ClientConn, method string) grpc.ClientStr
 var slow = map[string]func(*testing.T, *grpc.ClientConn){
 	"a request that never ends": func(t *testing.T, conn *grpc.ClientConn) {
 		stream := openCall(t, conn, methodEncrypt)
-		if err := stream.SendMsg([]byte(largeRequest())); err != nil { // but no end of the stream
+		if err := stream.SendMsg([]byte(largeRequest())); err != nil { // the data ends, but not the stream
 			t.Error(err)
 		}
 	},
@@ -63,7 +63,7 @@ var slow = map[string]func(*testing.T, *grpc.ClientConn){
 	},
 }
 
-// A small call beside it needs no memory of its own, and never waits.
+// A small call at the same time needs no extra memory, and never waits.
 func TestALargeCallWaitsForMemoryUntilItsDeadline(t *testing.T) {
 	for sentence, hold := range slow {
 		t.Run(sentence, func(t *testing.T) {
@@ -79,7 +79,7 @@ func TestALargeCallWaitsForMemoryUntilItsDeadline(t *testing.T) {
 				switch status.Code(err) {
 				case codes.OK: // the slow one has not got so far
 				case codes.DeadlineExceeded:
-					// Either side's gRPC may find that out by itself.
+					// The gRPC library of either side may detect that.
 					if got := status.Convert(err).Message(); got != want && !strings.Contains(got, "context deadline exceeded") && !strings.Contains(got, "RST_STREAM") {
 						t.Errorf("got %q, want %q", got, want)
 					}
@@ -109,7 +109,7 @@ func TestAClientThatKeepsTheMemoryLosesItsConnection(t *testing.T) {
 	}
 }
 
-// Were anything not given back, there would be no room for the last call.
+// If any memory were not given back, there would be no room for the last call.
 func TestAllMemoryIsGivenBackHoweverCallsEnd(t *testing.T) {
 	b := startWith(t, cipherProfiles, nil, server.WithMemory(oneAtATime))
 	var all sync.WaitGroup

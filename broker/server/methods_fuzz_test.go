@@ -28,8 +28,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server"
 )
 
-// fuzzedMethods are all unary methods of all generations and services of ours.
-// The seeds have the same order: new ones go to the end.
+// fuzzedMethods are all unary methods of all wire generations and services of this project. The seeds have the same order, so
+// append new methods at the end.
 var fuzzedMethods = []string{
 	methodHash, methodHashData, methodHashDataV1,
 	methodSign, methodSignCertificate, methodSignCertificateV1,
@@ -123,7 +123,7 @@ func fuzzedSeeds() []message {
 	}
 }
 
-// noSession is the id of a session that there is not.
+// noSession is the id of a session that does not exist.
 const noSession = "S-00000000000000000000000000000000"
 
 func sessionMessage(m proto.Message) message {
@@ -145,8 +145,8 @@ func wrappedWith(id string) []byte {
 	return must(blob.Encode(header, must(must(wrap.NewAES([]byte(strings.Repeat("k", 32)))).Wrap(header.Algorithm, theDataKey, nil))))
 }
 
-// FuzzMethods sends arbitrary bytes as the request of each method. The broker
-// answers with a code that says whose fault it is, and serves the next request.
+// FuzzMethods sends arbitrary bytes as the request of each method. The broker answers with an appropriate code, and serves the next
+// request.
 func FuzzMethods(f *testing.F) {
 	for i, seed := range fuzzedSeeds() {
 		f.Add(uint8(i), []byte(seed))
@@ -171,7 +171,7 @@ func FuzzMethods(f *testing.F) {
 	})
 }
 
-// fuzzed calls a method and gives up a measurement soon.
+// fuzzed calls a method. It cancels measurements after a short time.
 func fuzzed(t *testing.T, conn *grpc.ClientConn, method string, request []byte) error {
 	t.Helper()
 	wait := waitLimit
@@ -184,8 +184,7 @@ func fuzzed(t *testing.T, conn *grpc.ClientConn, method string, request []byte) 
 	return conn.Invoke(ctx, method, request, &reply, grpc.ForceCodecV2(wire{}))
 }
 
-// TestTheFuzzerKnowsAllMethods fails where a method was added and not to the
-// fuzzer.
+// TestTheFuzzerKnowsAllMethods fails if somebody adds a method but does not add it to the fuzzer.
 func TestTheFuzzerKnowsAllMethods(t *testing.T) {
 	b := startWith(t, fuzzedProfiles, nil, server.WithDevelopmentService())
 	conn := connect(t, b.socket(""))
@@ -206,7 +205,7 @@ func TestTheFuzzerKnowsAllMethods(t *testing.T) {
 	for i, seed := range fuzzedSeeds() {
 		method := fuzzedMethods[i]
 		if strings.HasSuffix(method, "/Benchmark") || strings.HasSuffix(method, "/DecryptData") || strings.HasSuffix(method, "/VerifyData") || i >= slices.Index(fuzzedMethods, methodsOfDataKeys+"GenerateDataKey") {
-			continue // they take their time, or have no keys here
+			continue // these methods take long, or have no keys here
 		}
 		ask(t, conn, method, seed)
 	}

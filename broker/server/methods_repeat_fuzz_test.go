@@ -20,17 +20,15 @@ const (
 	// maxRepeated is the size in bytes of the largest message that is made here: a
 	// little less than gRPC takes.
 	maxRepeated = 4<<20 - 4<<10
-	// repeatedPerByte is what a byte of a request may have allocated, whatever it is:
-	// the frames that it comes in, the message in one piece, a part of it that the reply
-	// has again, and the same at the client, which is in this process. A message with an
-	// object for each of its fields takes far more.
+	// repeatedPerByte is how many bytes each byte of a request may allocate: for the frames, for the message in one piece, for a
+	// part of it in the reply, and for the same at the client, which is in this process. A message with an object for each of its
+	// fields takes far more.
 	repeatedPerByte = 8
 	// repeatedSeed is the size in bytes of the messages that the seeds make.
 	repeatedSeed = 2 << 20
 )
 
-// repetition makes a large message of a few bytes: prefix, then unit so often, in
-// fields that are in each other, the outermost first.
+// repetition makes a large message from a few bytes: prefix, and then many times unit, within nested fields, the outermost first.
 type repetition struct {
 	prefix, path, unit []byte
 	count              uint32
@@ -53,8 +51,7 @@ func often(prefix message, unit []byte, path ...byte) repetition {
 	return repetition{prefix, path, unit, uint32(repeatedSeed / len(unit))}
 }
 
-// repeatedSeeds are fields that may be there often, and fields that should not be. The
-// key says which method they are for.
+// repeatedSeeds are fields that may be repeated, and fields that may not. The key is the method.
 func repeatedSeeds() map[string][]repetition {
 	named := message{}.text(requestProfile, "P") // all requests begin so
 	empty := func(number protowire.Number) []byte { return message{}.bytes(number, nil) }
@@ -101,7 +98,7 @@ func FuzzRepeatedFields(f *testing.F) {
 	f.Fuzz(func(t *testing.T, which uint8, prefix, path, unit []byte, count uint32) {
 		method := fuzzedMethods[int(which)%len(fuzzedMethods)]
 		if strings.HasSuffix(method, "/Benchmark") {
-			return // it measures, whatever is asked
+			return // Benchmark measures, whatever the request is
 		}
 		request := repetition{prefix, path, unit, count}.message()
 		memory.Check(t, len(request), repeatedPerByte, func() {
@@ -115,7 +112,7 @@ func FuzzRepeatedFields(f *testing.F) {
 	})
 }
 
-// cut shortens what a failure shows.
+// cut shortens the text of a failure.
 func cut(part []byte) []byte { return part[:min(len(part), 100)] }
 
 // hasField reports whether a message has a field, as far as it can be read.
@@ -133,8 +130,8 @@ func hasField(m message, wanted protowire.Number) bool {
 	return false
 }
 
-// FuzzRepeatedFieldsOfStreams does the same with a call of Exchange, with what is beside
-// calls in a message, and with the start of HashStream.
+// FuzzRepeatedFieldsOfStreams does the same with a call of Exchange, with the other fields of its messages, and with the start of
+// HashStream.
 func FuzzRepeatedFieldsOfStreams(f *testing.F) {
 	places := []protowire.Number{theHash, theCertificate, theEncrypt, theDecrypt, theSign, theVerify}
 	const beside, hashing = 6, 7
@@ -157,7 +154,7 @@ func FuzzRepeatedFieldsOfStreams(f *testing.F) {
 		repeated := repetition{prefix, path, unit, count}.message()
 		which %= hashing + 1
 		if which == beside && hasField(repeated, requestCalls) {
-			return // calls, each of which has a reply
+			return // the calls of a message, each of which gets a reply
 		}
 		memory.Check(t, len(repeated), repeatedPerByte, func() {
 			if which == hashing {

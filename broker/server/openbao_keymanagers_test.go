@@ -28,8 +28,7 @@ import (
 	baoserver "github.com/crypto-broker/crypto-broker-operator/test/openbao"
 )
 
-// transitStack returns a stack with the provider bao, which remembers nothing. more are
-// credentials beside the token.
+// transitStack returns a stack with the provider bao, which remembers nothing. more are credentials in addition to the token.
 func transitStack(t *testing.T, s *baoserver.Server, more providers.Credentials) (*keys.Stack, providers.Provider) {
 	t.Helper()
 	authority, err := os.ReadFile(s.Authority)

@@ -35,7 +35,7 @@ func TestTheExampleInTheDocumentationOfListProfilesWorks(t *testing.T) {
 	if err := proto.Unmarshal(reply, &got); err != nil {
 		t.Fatal(err)
 	}
-	// What images have; this test is built like any other program.
+	// The module version in images; this test is built without it.
 	got.Fips = &policyv1.FipsStatus{Module: "v1.0.0", Mode: "on"}
 	if diff := cmp.Diff(&want, &got, protocmp.Transform()); diff != "" {
 		t.Errorf("reply (-document +broker):\n%s", diff)

@@ -62,7 +62,7 @@ func number(t *testing.T, m values, field protowire.Number) uint64 {
 	return v
 }
 
-// listed renders a page: an operation a line, and what else there is.
+// listed renders a page: one line for each operation, and the other fields.
 func listed(t *testing.T, conn *grpc.ClientConn, request message) (profiles []string, rest values) {
 	t.Helper()
 	reply, err := call(t, conn, methodListProfiles, request)

@@ -71,8 +71,8 @@ func TestARequestThatIsRefusedLearnsWhy(t *testing.T) {
 	}
 }
 
-// saidOf is a sentence about an operation as a method says it: the first releases
-// have other names for two of them, profiles and metrics have not.
+// saidOf returns a message about an operation as a method writes it. Methods of the first releases have other names for two
+// operations than profiles and metrics.
 func saidOf(method, sentence string) string {
 	switch method {
 	case methodHash:

@@ -15,7 +15,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server"
 )
 
-// manyFields appends fields that nobody knows.
+// manyFields appends unknown fields.
 func manyFields(m message, n int) message {
 	for range n {
 		m = m.number(100, 1)

@@ -124,8 +124,7 @@ func TestReflectionDescribesTheServices(t *testing.T) {
 	}
 }
 
-// unfinished begins a request and leaves out its message, so that it is under
-// way for as long as the test likes.
+// unfinished begins a request without a message, so that the request stays in progress for as long as the test needs.
 func unfinished(t *testing.T, b *broker, conn *grpc.ClientConn) grpc.ClientStream {
 	t.Helper()
 	stream, err := conn.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true}, methodHash, grpc.ForceCodecV2(wire{}))
@@ -145,7 +144,7 @@ func TestShutdownWaitsForRequestsUnderWay(t *testing.T) {
 	stream := unfinished(t, b, connect(t, b.socket("")))
 	done := make(chan error, 1)
 	go func() { done <- b.Shutdown(t.Context()) }()
-	// The socket closes before anything else, so that nobody new gets in.
+	// The socket closes first, so that no new client can connect.
 	for deadline := time.Now().Add(waitLimit); !errors.Is(dial(t, b.socket("")), syscall.ECONNREFUSED); {
 		if time.Now().After(deadline) {
 			t.Fatal("the socket still takes connections")

@@ -154,7 +154,7 @@ func TestEachSocketHasItsPartOfTheSessions(t *testing.T) {
 	awaitMetrics(t, start(t, sessionProfile, "web", "worker"), "crypto_broker_session_limit 65536")
 }
 
-// The profile is asked at each call, and what it no longer allows ends with the change.
+// The broker checks the profile at each call, and ends sessions that a change no longer allows.
 func TestASessionEndsWhenItsProfileNoLongerAllowsIt(t *testing.T) {
 	for sentence, changed := range map[string]string{
 		"without sessions":   "- Name: Shop\n  API: {HashData: {HashAlg: sha-256}}\n",
@@ -165,7 +165,7 @@ func TestASessionEndsWhenItsProfileNoLongerAllowsIt(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			b := start(t, sessionProfile)
 			c := newSession(t, sessionv1.NewSessionServiceClient(connect(t, b.socket(""))))
-			b.use(t, sessionProfile) // the same again ends nothing
+			b.use(t, sessionProfile) // the same profile again ends no session
 			if _, err := c.open(c.request("buy")); err != nil {
 				t.Fatal(err)
 			}

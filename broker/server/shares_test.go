@@ -23,8 +23,7 @@ const (
 	smallCalls, smallStreams = 16, 4
 )
 
-// takeCalls opens calls of which nothing is sent until the broker has so many. It returns
-// what ends them.
+// takeCalls opens this many calls without sending their messages. It returns a function that ends them.
 func takeCalls(t *testing.T, b *broker, conn *grpc.ClientConn, n int) context.CancelFunc {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -112,7 +111,7 @@ const (
 	methodReflection = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"
 )
 
-// endings are what a client does, however it ends.
+// endings are the ways in which a client can end.
 var endings = map[string]func(t *testing.T, b *broker, conn *grpc.ClientConn){
 	"a reply": func(t *testing.T, _ *broker, conn *grpc.ClientConn) {
 		ask(t, conn, methodEncrypt, encryption("P", raw(gcmKey), gcmNonce, strings.Repeat("x", 100<<10)))
@@ -153,7 +152,7 @@ var endings = map[string]func(t *testing.T, b *broker, conn *grpc.ClientConn){
 		for i := range 4 {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*200*time.Microsecond)
 			var reply []byte
-			_ = conn.Invoke(ctx, methodEncrypt, []byte(encryption("P", raw(gcmKey), gcmNonce, strings.Repeat("x", 100<<10))), &reply, grpc.ForceCodecV2(wire{})) // it may be in time
+			_ = conn.Invoke(ctx, methodEncrypt, []byte(encryption("P", raw(gcmKey), gcmNonce, strings.Repeat("x", 100<<10))), &reply, grpc.ForceCodecV2(wire{})) // the call may still be in time
 			cancel()
 		}
 	},
@@ -162,7 +161,7 @@ var endings = map[string]func(t *testing.T, b *broker, conn *grpc.ClientConn){
 		for range 4 {
 			h.call(methodEncrypt, encryption("P", raw(gcmKey), gcmNonce, strings.Repeat("x", 20<<10)), true)
 		}
-		// Some are refused, where the connection before this one has not ended yet.
+		// Some calls are refused because the previous connection has not ended yet.
 		h.await("a part of each reply, or its status", func() bool { return len(h.received)+len(h.status) >= 4 })
 		h.close()
 	},
@@ -203,7 +202,7 @@ var endings = map[string]func(t *testing.T, b *broker, conn *grpc.ClientConn){
 	},
 }
 
-// The share of a caller is small, so that little has to be lost before calls fail.
+// The share of a caller is small, so that even a small leak makes calls fail.
 func TestACallerHasItsWholeShareAgainWhateverEndsItsCalls(t *testing.T) {
 	for sentence, end := range endings {
 		t.Run(sentence, func(t *testing.T) {

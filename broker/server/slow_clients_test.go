@@ -12,7 +12,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server"
 )
 
-// shortIdleTime is what clients have in tests that wait for its end.
+// shortIdleTime is the idle time in tests that wait for its end.
 const shortIdleTime = 300 * time.Millisecond
 
 // goesAway waits until the broker has closed the connection.
@@ -83,11 +83,10 @@ func TestAClientThatDoesNotReadLosesItsConnection(t *testing.T) {
 	t.Run("because it does not read its socket", func(t *testing.T) {
 		t.Parallel()
 		h := byHand(t, b.socket(""), settings{deaf: true})
-		for range 20 { // more than the system keeps for it
+		for range 20 { // more than the system buffers
 			h.call(methodEncrypt, encryption("P", raw(gcmKey), gcmNonce, strings.Repeat("x", 10<<10)), true)
 		}
-		// It can be told from a write that fails, and from an end after what there is to
-		// read.
+		// The error differs from a failed write, and from a normal end of the data.
 		for deadline := time.Now().Add(waitLimit); ; runtime.Gosched() {
 			h.writing.Lock()
 			err := h.framer.WritePing(false, [8]byte{})
@@ -119,7 +118,7 @@ func TestIdleConnectionsAndStreamsMayStay(t *testing.T) {
 	e.take(1)
 	h := byHand(t, b.socket(""), settings{})
 	h.ping()
-	<-time.After(200 * time.Millisecond) // ten times as long as a client may take with what it began
+	<-time.After(200 * time.Millisecond) // ten times as long as a client may take to finish a request
 	h.ping()
 	e.send(hashCall(2, "P", "abc"))
 	e.take(1)

@@ -44,7 +44,7 @@ func cipherMessages(t testing.TB, conn *grpc.ClientConn, method string, messages
 	go func() {
 		for _, m := range messages {
 			if stream.SendMsg([]byte(m)) != nil {
-				return // the reason is what is received
+				return // receiving returns the reason
 			}
 		}
 		_ = stream.CloseSend()

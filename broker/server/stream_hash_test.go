@@ -41,7 +41,7 @@ func openStream(t testing.TB, conn *grpc.ClientConn, method string) grpc.ClientS
 	return stream
 }
 
-// send sends a message. If the stream has ended, what the client receives says so.
+// send sends a message. If the stream has ended, receiving returns the reason.
 func send(t testing.TB, stream grpc.ClientStream, m message) {
 	t.Helper()
 	if err := stream.SendMsg([]byte(m)); err != nil && !errors.Is(err, io.EOF) {
@@ -229,7 +229,7 @@ func TestALargeInputIsHashedInLittleMemory(t *testing.T) {
 	if got, want := parse(t, reply)[2], hex.EncodeToString(whole.Sum(nil)); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	// 128 MiB went through, the client's copies in the same process included.
+	// The stream had 128 MiB, and the copies of the client are in the same process.
 	if used := largest - min(largest, before.HeapAlloc); used > 48<<20 {
 		t.Errorf("up to %d MiB were in use, want little", used>>20)
 	}

@@ -28,7 +28,7 @@ import (
 type usedCall struct {
 	method  string
 	request message
-	// fresh returns the rest of the request, for a request with the time. It may be nil.
+	// fresh returns the fields of the request that depend on the time. It may be nil.
 	fresh func() message
 }
 
@@ -76,7 +76,7 @@ func beginningNative() usedCall {
 	})}
 }
 
-// Every two profiles of the table take each other's place.
+// The test replaces each profile of the table with each other one.
 func TestTheEffectOfAProfileOnACountedUseIsWhatTheBrokerDoes(t *testing.T) {
 	rsaKey, p384 := must(rsa.GenerateKey(rand.Reader, 2048)), must(ecdsa.GenerateKey(elliptic.P384(), rand.Reader))
 	long, short := strings.Repeat("k", 32), strings.Repeat("k", 16)

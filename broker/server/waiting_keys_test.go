@@ -28,8 +28,7 @@ const slowlyManagedProfiles = sha256Profile + `- Name: Ed
   API: {DataKeys: {WrapAlgs: [aes-gcm, rsa-oaep-sha-256], KeySize: 256, KeyIds: [{Id: hsm/signs}]}}
 `
 
-// slowManager is a key manager that answers once it is open: it reads out the keys read and aes,
-// and signs with the key signs.
+// slowManager is a key manager that answers once it is open. It returns the keys "read" and "aes", and signs with the key "signs".
 type slowManager struct {
 	open  chan struct{}
 	asked chan struct{}
@@ -204,7 +203,7 @@ func TestAKeyPairThatSignsInItsKeyManagerWrapsNoDataKeys(t *testing.T) {
 func TestAnIDOfAProviderThatIsMissingSaysSo(t *testing.T) {
 	conn := connect(t, startWith(t, slowlyManagedProfiles, nil, server.WithKeys(keys.NewStack(nil))).socket(""))
 	refuses(t, conn, methodEncrypt, managedEncrypt(), codes.FailedPrecondition,
-		`EncryptData with profile "AES": the key "hsm/aes" cannot be found, because this broker has no key provider "hsm" and no key gateway; a pod that is older than the first key of a key provider in its namespace has to be created again`)
+		`EncryptData with profile "AES": the key "hsm/aes" cannot be found, because this broker has no key provider "hsm" and no key gateway; a pod that was created before its namespace had the first key of a key provider has to be created again`)
 }
 
 func TestOnlyWhatIsProtectedAlreadyNamesAVersion(t *testing.T) {

@@ -14,10 +14,10 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server"
 )
 
-// callWindow is what a client may send of a call before its message has memory.
+// callWindow is the number of bytes of a call that a client may send before its message has memory.
 const callWindow = 24 << 10
 
-// wideWindow is what it may send on the first two connections of its caller.
+// wideWindow is the same number on the first two connections of a caller.
 const wideWindow = 64 << 10
 
 func TestAClientMaySendSoMuchOfACallAndNoMoreBeforeItsMessageHasMemory(t *testing.T) {
@@ -48,7 +48,7 @@ func TestAClientMaySendSoMuchOfACallAndNoMoreBeforeItsMessageHasMemory(t *testin
 		t.Errorf("the client may send %d bytes more before its message has memory", more)
 	}
 	h.mu.Unlock()
-	h.data(first, make([]byte, size), true) // which is no request, and ends the first call
+	h.data(first, make([]byte, size), true) // the bytes are not a valid request, so the first call ends
 	h.await("leave to send the second message", func() bool { return h.updates[second] >= size-callWindow })
 	h.data(second, make([]byte, size-callWindow+5), true)
 	h.await("the end of both calls", func() bool { return len(h.status) == 2 })
@@ -62,7 +62,7 @@ var clients = map[string][]grpc.DialOption{
 	"with large windows":        {grpc.WithInitialWindowSize(1 << 20), grpc.WithInitialConnWindowSize(4 << 20)},
 }
 
-// hashOf checks that an input of so many bytes comes through.
+// hashOf checks that the broker hashes an input of this many bytes.
 func hashOf(t *testing.T, conn *grpc.ClientConn, size int) {
 	t.Helper()
 	input := strings.Repeat("x", size)
@@ -128,7 +128,7 @@ func TestTheLargestRequestOfAnOperationComesThrough(t *testing.T) {
 	build := func(metadata int) message {
 		return message{}.text(requestProfile, "P").text(requestInput, input).bytes(requestMetadata, message{}.text(20, strings.Repeat("y", metadata)))
 	}
-	// Up to the byte, by a field that nobody knows.
+	// An unknown field makes the size exact to the byte.
 	whole := func(size int) message {
 		m := build(metadata)
 		return m.text(100, strings.Repeat("z", size-len(m)-3))

@@ -53,7 +53,7 @@ type field struct {
 	Value  string
 }
 
-// fields takes a reply apart. Their order means nothing, so they are sorted.
+// fields decodes a reply. It sorts the fields, because their order has no meaning.
 func fields(t *testing.T, reply []byte) []field {
 	t.Helper()
 	var found []field
@@ -199,7 +199,7 @@ func TestMetadataComesBackByteForByte(t *testing.T) {
 
 func TestWhatIsInFieldTwoOfLaterMetadataIsLeftAlone(t *testing.T) {
 	conn := connect(t, start(t, sha256Profile).socket(""))
-	// A message there is a warning of a later release, a text the time of the first.
+	// In this field, a message is a warning of a later release, and a text is the time of the first release.
 	for _, metadata := range []message{message{}.text(2, "2025-03-01"), message{}.bytes(2, message{}.text(1, "P"))} {
 		reply, err := call(t, conn, methodHashData, request(metadata))
 		if err != nil {

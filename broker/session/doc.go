@@ -7,6 +7,6 @@
 // are. See docs/operations/session.md for the protocol, and for what differs from the first servers of the protocol. See
 // docs/session-native.md for the native versions.
 //
-// The broker keeps sessions in its memory. Whoever uses a [Store] has checked the caller and the
+// The broker keeps sessions in its memory. The user of a [Store] has checked the caller and the
 // profile of each call, and gives the policy of the profile as it is now.
 package session

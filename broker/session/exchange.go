@@ -48,7 +48,7 @@ type Begun struct {
 // Begin agrees on a key with a client. It returns an [*InputError] for a wrong request, [ErrFull],
 // and the errors of [Shared].
 //
-// It remembers no nonce: the request is not authenticated, so anybody could fill the memory. Whoever
+// It remembers no nonce: the request is not authenticated, so anybody could fill the memory. Anybody who
 // repeats the request of somebody else gets a session whose key only the other one can compute.
 func (s *Store) Begin(ctx context.Context, owner Owner, policy *profile.SessionPolicy, in Init) (Begun, error) {
 	peer, protocol, err := s.readInit(policy, in)

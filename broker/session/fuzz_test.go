@@ -9,7 +9,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/internal/memory"
 )
 
-// FuzzRequests puts arbitrary texts in the place of the headers and the body of requests that are
+// FuzzRequests replaces with arbitrary texts the headers and the body of requests that are
 // authentic. They are refused with the one error, or open to what the client sent.
 func FuzzRequests(f *testing.F) {
 	const fieldCount = 12

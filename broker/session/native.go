@@ -34,13 +34,13 @@ type Sign func(transcript []byte) (signature []byte, err error)
 // and signs both shares. It returns an [*InputError] for a wrong request, the error of sign, and
 // [ErrFull].
 //
-// Whoever repeats the request of somebody else gets a session whose secret only the other one can
+// Anybody who repeats the request of somebody else gets a session whose secret only the other one can
 // compute.
 func (s *Store) BeginNative(owner Owner, policy *profile.SessionPolicy, in Init, sign Sign) (Begun, error) {
 	protocol, known := algorithm.NativeSession(in.KeyAgreement)
 	switch {
 	case !known:
-		return Begun{}, inputError("keyAgreement", "is another one, expected the one of a native version")
+		return Begun{}, inputError("keyAgreement", "is not known, expected the key agreement of a native version")
 	case !policy.Allows(protocol):
 		return Begun{}, inputError("keyAgreement", "means %s, expected one of the Protocols of the profile: %s", protocol, policy.Protocols())
 	case in.ClientID != "":

@@ -4,7 +4,7 @@ package session
 
 import "testing"
 
-// FuzzNativeRequests puts arbitrary texts in the place of the headers and the body of authentic requests
+// FuzzNativeRequests replaces with arbitrary texts the headers and the body of authentic requests
 // of a native session. They are refused with the one error, or open to what the client sent. None of them
 // gives the session another key.
 func FuzzNativeRequests(f *testing.F) {

@@ -363,7 +363,7 @@ func TestWhatANativeSessionCannotBeginWith(t *testing.T) {
 		in   Init
 		want string
 	}{
-		"another agreement": {Init{KeyAgreement: "HPKE_P384"}, "keyAgreement is another one"},
+		"another agreement": {Init{KeyAgreement: "HPKE_P384"}, "keyAgreement is not known"},
 		"a nonce":           {Init{KeyAgreement: "HPKE_P256", ClientPublicKey: point, Nonce: "n"}, "nonce is not empty"},
 		"a time":            {Init{KeyAgreement: "HPKE_P256", ClientPublicKey: point, Timestamp: "1"}, "timestamp is not empty"},
 		"a client id":       {Init{KeyAgreement: "HPKE_P256", ClientPublicKey: point, ClientID: "c"}, "clientId is not empty"},

@@ -61,7 +61,7 @@ func (p *Port) changed(conn net.Conn, state http.ConnState) {
 	switch found, open := p.open[conn]; {
 	case state == http.StateClosed || state == http.StateHijacked:
 		delete(p.open, conn)
-	case open: // if not, another connection has taken its place
+	case open: // otherwise another connection has replaced it
 		// The server calls a connection active once it has read the whole header.
 		p.open[conn] = connection{found.peer, time.Now(), state == http.StateActive}
 	}

@@ -82,7 +82,7 @@ func servePort(t *testing.T, status *telemetry.Status, changes chan<- http.ConnS
 	return counting
 }
 
-// Of those who connect, one floods and the others do not.
+// One of the clients floods the port, and the others do not.
 const (
 	flooder = "127.0.0.1"
 	prober  = "127.0.0.2"
@@ -125,7 +125,7 @@ func answered(t *testing.T, conn net.Conn) int {
 	return answer.StatusCode
 }
 
-// await waits until so many connections have got into a state.
+// await waits until this many connections have reached a state.
 func await(t *testing.T, changes <-chan http.ConnState, n int, state http.ConnState) {
 	t.Helper()
 	for limit := time.After(waitLimit); n > 0; {
@@ -157,7 +157,7 @@ func TestAProbeIsAnsweredHoweverManyConnectionsAreKeptOpen(t *testing.T) {
 					t.Fatal(err)
 				}
 				t.Cleanup(func() { _ = conn.Close() })
-				_, _ = io.WriteString(conn, send) // it may have been closed by now
+				_, _ = io.WriteString(conn, send) // the port may have closed it
 			}
 			for range probes {
 				if code := answered(t, dialPort(t, prober, listener, probe)); code != http.StatusOK {
@@ -197,7 +197,7 @@ func TestEveryProbeIsAnsweredWhileAnotherAddressConnectsAgainAndAgain(t *testing
 						}
 						flooded.Add(1)
 						end := context.AfterFunc(flood, func() { _ = conn.Close() })
-						_, _ = io.WriteString(conn, send) // it may have been closed by now
+						_, _ = io.WriteString(conn, send) // the port may have closed it
 						_, _ = io.Copy(io.Discard, conn)
 						end()
 						_ = conn.Close()

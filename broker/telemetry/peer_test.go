@@ -69,8 +69,7 @@ func TestAConnectionWithoutATCPAddressIsOfNoAddress(t *testing.T) {
 }
 
 func TestTheNarrowestLimitThatIsReachedDecidesWhatIsClosed(t *testing.T) {
-	// Each is a few equal connections. Connections of a line have been quiet longer than
-	// connections of the lines after it.
+	// Each line stands for a few equal connections. Connections of a line have been idle longer than connections of later lines.
 	type some struct {
 		n             int
 		remote, local string

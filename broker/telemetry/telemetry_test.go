@@ -100,20 +100,20 @@ func TestRequestsAreCountedByProfilesThatAreServed(t *testing.T) {
 	}
 	expect()
 	first := metrics.Profiles(set(t, "A", "B"))
-	expect(sample("OK", "A", 0), sample("OK", "B", 0)) // a rate over them is never empty
+	expect(sample("OK", "A", 0), sample("OK", "B", 0)) // so that a rate over them is never empty
 	count(first["A"], codes.OK)
 	count(first["A"], codes.OK)
 	count(first["B"], codes.PermissionDenied)
 	count(nil, codes.InvalidArgument)
 	expect(sample("InvalidArgument", "unknown", 1), sample("OK", "A", 2), sample("OK", "B", 0), sample("PermissionDenied", "B", 1))
 
-	// A profile that stays goes on counting, one that goes takes its label along.
+	// A profile that stays keeps its count. The label of a removed profile disappears.
 	second := metrics.Profiles(set(t, "A", "C"))
 	count(first["B"], codes.OK) // was under way
 	count(second["A"], codes.OK)
 	expect(sample("InvalidArgument", "unknown", 1), sample("OK", "A", 3), sample("OK", "C", 0))
 
-	// A profile may have the name that stands for none.
+	// A profile may have the same name as the placeholder for no profile.
 	third := metrics.Profiles(set(t, "unknown"))
 	count(third["unknown"], codes.InvalidArgument)
 	count(third["unknown"], codes.Code(4711))
@@ -248,12 +248,12 @@ func TestCallsOfARolloutAreThoseSinceTheBrokerCameToItsSide(t *testing.T) {
 	expect()
 	count(rollingOut(t, 0, "first"), codes.OK, codes.PermissionDenied, codes.Canceled)
 	expect(telemetry.RolloutCalls{Side: side("first", false), Calls: 3, Failed: 1})
-	// A step that does not reach the broker is no other side.
+	// A step that does not reach the broker does not change its side.
 	count(rollingOut(t, 5, "first"), codes.OK)
 	expect(telemetry.RolloutCalls{Side: side("first", false), Calls: 4, Failed: 1})
 	count(rollingOut(t, profile.RolloutPlaces, "first"), codes.InvalidArgument)
 	expect(telemetry.RolloutCalls{Side: side("first", true), Calls: 1, Failed: 1})
-	// The next change begins with nothing, also where the broker has not seen the set between.
+	// The next change begins with nothing, even where the broker has not seen the set between.
 	count(rollingOut(t, profile.RolloutPlaces, "second"), codes.OK)
 	expect(telemetry.RolloutCalls{Side: side("second", true), Calls: 1})
 	count(set(t, "A"), codes.OK)
@@ -283,8 +283,7 @@ func TestCountingARequestAllocatesNothing(t *testing.T) {
 	}
 }
 
-// So many requests take little time from calls. That the metrics are the present ones
-// each time is what other tests need.
+// This many requests take little time from calls. Other tests need current metrics in each request.
 func TestMetricsAreNotCollectedAllTheTime(t *testing.T) {
 	s := status(telemetry.NewMetrics("test"))
 	server := s.Server()

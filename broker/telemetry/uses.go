@@ -63,7 +63,7 @@ func (r *requests) addUse(c *Counters, use *profile.Use) *useCount {
 	if before := c.uses.Load(); before != nil {
 		known = *before
 	}
-	if count := known[*use]; count != nil { // another call was first
+	if count := known[*use]; count != nil { // another call was faster
 		return count
 	}
 	if r.uses.Load() >= MaxUses || c.dropped {

@@ -79,7 +79,7 @@ func (w *Watcher) Run(ctx context.Context) {
 	quiet := time.NewTimer(time.Hour)
 	quiet.Stop()
 	defer quiet.Stop()
-	var burst time.Time // when the notifications began that no look has followed yet
+	var burst time.Time // the time of the first notification after which the files were not read yet
 
 	for {
 		var events <-chan fsnotify.Event

@@ -61,7 +61,7 @@ type outgoing struct {
 	buffer mem.Buffer
 }
 
-// incoming is an encoded message that was received. Whoever receives it frees it.
+// incoming is an encoded message that was received. The receiver frees it.
 type incoming struct{ buffer mem.Buffer }
 
 func (m *incoming) free() {

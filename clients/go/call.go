@@ -59,7 +59,7 @@ type call struct {
 var calls = sync.Pool{New: func() any { return &call{done: make(chan struct{}, 1)} }}
 
 // begin returns a call whose request has the field profile. size is the size in bytes of the
-// other fields. Whoever gets a call calls end.
+// other fields. The goroutine that gets a call has to call end.
 func (c *Client) begin(ctx context.Context, op *operation, profile string, size int) (*call, error) {
 	if profile == "" {
 		profile = c.profile

@@ -164,7 +164,7 @@ func (s *ciphering) try(ctx context.Context) failure {
 	go func() {
 		more, err := s.send(stream)
 		if err != nil {
-			cancel() // so that the broker does not take what it has for all
+			cancel() // so that the broker does not regard the partial input as complete
 		}
 		sent <- outcome{more, err}
 	}()

@@ -12,8 +12,7 @@ import (
 	streamv1 "github.com/crypto-broker/crypto-broker-operator/clients/go/internal/stubs/cryptobroker/stream/v1"
 )
 
-// held is a faulty broker that keeps the first call of a stream until it is told to
-// go on.
+// held is a faulty broker that holds back the first call of a stream until the test lets it continue.
 func held(arrived, goOn chan struct{}) *faulty {
 	return &faulty{exchange: func(s exchangeStream) error {
 		request, err := s.Recv()

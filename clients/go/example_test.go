@@ -46,7 +46,7 @@ func Example() {
 		return
 	}
 	fmt.Println(result.Algorithm, result.Hex())
-	// At the end of the program; calls under way are waited for until ctx ends.
+	// At the end of the program. Close waits for calls in progress until ctx ends.
 	if err := client.Close(ctx); err != nil {
 		fmt.Println(err)
 	}
@@ -64,7 +64,7 @@ func ExampleClient_HashData() {
 }
 
 func ExampleClient_HashReader() {
-	// A file does as well, of any size.
+	// The input can also be a file of any size.
 	result, err := client.HashReader(ctx, "Default", strings.NewReader(strings.Repeat("long ", 1_000_000)))
 	if err != nil {
 		fmt.Println(err)

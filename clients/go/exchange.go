@@ -142,7 +142,7 @@ func (x *exchange) add(ctx context.Context, p *call) bool {
 }
 
 // giveUp tells the broker that nobody waits for a call any more. A broker that does not have
-// this field serves the call. Whoever calls giveUp has locked x.mu.
+// this field serves the call. The caller of giveUp has locked x.mu.
 func (x *exchange) giveUp(id uint64) {
 	if x.ended {
 		return
@@ -158,7 +158,7 @@ func (x *exchange) giveUp(id uint64) {
 }
 
 // room returns the last waiting buffer if it has room for need bytes, or else a new one.
-// Whoever calls room has locked x.mu.
+// The caller of room has locked x.mu.
 func (x *exchange) room(need int) *[]byte {
 	n := len(x.waiting)
 	if n == 0 || cap(*x.waiting[n-1])-len(*x.waiting[n-1]) < need {
@@ -193,13 +193,13 @@ func (x *exchange) frame(p *call, timeout uint32) {
 	*buffer = protowire.AppendBytes(b, request)
 }
 
-// sendable reports whether there is something to send and nobody sends. Whoever calls sendable
+// sendable reports whether there is something to send and nobody sends. The caller of sendable
 // has locked x.mu.
 func (x *exchange) sendable() bool {
 	return !x.sending && !x.ended && x.stream != nil && len(x.waiting) > 0
 }
 
-// sendOne sends one message. Whoever calls sendOne has locked x.mu. sendOne unlocks it while it
+// sendOne sends one message. The caller of sendOne has locked x.mu. sendOne unlocks it while it
 // sends.
 func (x *exchange) sendOne() {
 	buffer := mem.NewBuffer(x.waiting[0], buffers)
@@ -301,7 +301,7 @@ func (x *exchange) take(message []byte) error {
 	return f.err
 }
 
-// answer gives one reply to its call. Whoever calls answer has locked x.mu.
+// answer gives one reply to its call. The caller of answer has locked x.mu.
 func (x *exchange) answer(reply []byte) error {
 	var id uint64
 	var result number

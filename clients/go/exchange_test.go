@@ -42,7 +42,7 @@ func TestABrokerWithoutTheStreamIsAskedForItOnceAConnection(t *testing.T) {
 	if calls, streams := old.seen(); calls != 5 || streams != 1 {
 		t.Errorf("%d calls and %d streams, want 5 and 1", calls, streams)
 	}
-	// Its successor has the stream. The first call finds out that it is another one.
+	// The next broker also has the stream. The first call detects the new broker.
 	stop()
 	serveAt(t, current, socket)
 	hash(t, client)
@@ -94,7 +94,7 @@ func leave(s exchangeStream) error {
 	if err := s.Send(&streamv1.ExchangeResponse{GoAway: &streamv1.GoAway{Message: "bye"}}); err != nil {
 		return err
 	}
-	<-s.Context().Done() // it takes its time to end
+	<-s.Context().Done() // it takes a while to end
 	return nil
 }
 

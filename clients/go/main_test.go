@@ -164,7 +164,7 @@ func (p *process) start() error {
 	return p.cmd.Start()
 }
 
-// stop ends the broker; with SIGTERM it has to end well.
+// stop ends the broker. After SIGTERM it has to exit with code 0.
 func (p *process) stop(signal syscall.Signal) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -200,7 +200,7 @@ func startBroker(t testing.TB) *process {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		// A broker that has just begun to start does not know the signal yet.
+		// A broker that has just started does not handle the signal yet.
 		if err := errors.Join(p.await(), p.stop(syscall.SIGTERM)); err != nil {
 			t.Error(err)
 		}

@@ -28,7 +28,7 @@ func TestTheProgramsOfTheReadmeRunAsTheyAre(t *testing.T) {
 		if err := os.WriteFile(file, program[1], 0o600); err != nil {
 			t.Fatal(err)
 		}
-		// The module of this folder is the one that the program imports. The socket is that of the examples.
+		// The program imports the module of this folder, and uses the socket of the examples.
 		output, err := exec.CommandContext(t.Context(), "go", "run", file).CombinedOutput()
 		if err != nil || string(output) != outputs[i] {
 			t.Errorf("the program printed %q and ended with %v, expected %q:\n%s", output, err, outputs[i], program[1])

@@ -90,7 +90,7 @@ func TestNoCallIsLostWhileTheBrokerIsKilledAndRestarted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// After each restart it goes on, the last one too.
+	// The stream continues after each restart, including the last one.
 	for seen := calls.Load(); calls.Load() < seen+100 && !t.Failed(); {
 		hashOne(t, client)
 	}
@@ -231,7 +231,7 @@ func TestAnInputIsReadAgainOnlyIfItCanBe(t *testing.T) {
 	hashOne(t, client)
 	input := strings.Repeat("0123456789", 100_000)
 	want := sha256.Sum256([]byte(input))
-	// After half of the input the broker is another one.
+	// After half of the input another broker takes over.
 	restart := sync.OnceFunc(func() {
 		if err := broker.stop(syscall.SIGKILL); err != nil {
 			t.Error(err)
@@ -260,7 +260,7 @@ func TestAnInputIsReadAgainOnlyIfItCanBe(t *testing.T) {
 	}
 }
 
-// interrupted calls a function once so much was read.
+// interrupted calls a function after a number of bytes was read.
 type interrupted struct {
 	io.ReadSeeker
 	at, read int

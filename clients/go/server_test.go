@@ -16,8 +16,7 @@ import (
 	cryptobrokerv1 "github.com/crypto-broker/crypto-broker-operator/clients/go/internal/stubs/cryptobroker/v1"
 )
 
-// faulty is a broker that does what a test wants of it. Calls of gRPC get what
-// hash returns; a stream is given to exchange, where there is one.
+// faulty is a broker whose faults a test controls. Unary calls get the result of hash. A stream is passed to exchange, if it is set.
 type faulty struct {
 	cryptobrokerv1.UnimplementedCryptoServiceServer
 	streamv1.UnimplementedStreamServiceServer

@@ -109,7 +109,7 @@ func TestANativeSessionFromBothSides(t *testing.T) {
 	})
 }
 
-// Whoever is in between has a broker of its own, and not the key of the profile.
+// The attacker in the middle has its own broker, and not the key of the profile.
 func TestASessionWithAnotherBrokerIsNotBegun(t *testing.T) {
 	bothWays(t, func(t *testing.T, client *cryptobroker.Client) {
 		other := ed25519.NewKeyFromSeed([]byte(strings.Repeat("o", ed25519.SeedSize)))

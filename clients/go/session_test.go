@@ -207,7 +207,7 @@ func sessionCipher(t *testing.T, own *ecdh.PrivateKey, begun cryptobroker.InitSe
 	return gcm
 }
 
-// The application is the one of the example.
+// The application is the application of the example.
 func TestTheApplicationOfTheExampleServesItsClients(t *testing.T) {
 	server := httptest.NewServer(shop())
 	defer server.Close()

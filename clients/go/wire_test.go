@@ -46,8 +46,7 @@ var wantWarning = cryptobroker.Deprecation{Profile: "P", ReplacedBy: "Q", Since:
 
 var descriptor = &v1.CryptoDescriptor{Profile: "P", Operation: "O", Algorithm: "the algorithm"}
 
-// recording is a broker that keeps each request and gives the reply that a test
-// wants.
+// recording is a broker that stores each request and returns the reply of the test.
 type recording struct {
 	v1.UnimplementedCryptoServiceServer
 	sessionv1.UnimplementedSessionServiceServer
@@ -155,8 +154,7 @@ type streamed struct {
 	output string
 }
 
-// Exchange finds the request of a call by reflection: it is the field that has the
-// number of the reply's.
+// Exchange finds the request of a call by reflection: it is the field with the same number as the field of the reply.
 func (r *recording) Exchange(stream exchangeStream) error {
 	if !r.onStream {
 		return r.UnimplementedStreamServiceServer.Exchange(stream)
@@ -207,8 +205,8 @@ type wireCase struct {
 	got   any // the result
 }
 
-// TestTheWireIsWhatTheDescriptionsSay has every field of every message: what the
-// client writes is read by the generated stubs and back.
+// TestTheWireIsWhatTheDescriptionsSay tests every field of every message: the generated stubs read what the client writes, and the
+// client reads what the stubs write.
 func TestTheWireIsWhatTheDescriptionsSay(t *testing.T) {
 	warning, wrapped := wantWarning, cryptobroker.WrappedKey{WrappedKey: []byte("wrapped"), Context: []byte("context")}
 	cases := map[string]wireCase{

@@ -369,7 +369,7 @@ func (c *Conn) ConnectionState() tls.ConnectionState {
 	return c.state
 }
 
-// NetConn returns the connection that carries the ciphertext. Whoever reads or writes it breaks the
+// NetConn returns the connection that carries the ciphertext. Anybody who reads or writes it breaks the
 // TLS connection.
 func (c *Conn) NetConn() net.Conn { return c.raw }
 

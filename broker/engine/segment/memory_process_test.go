@@ -19,7 +19,7 @@ func (c *count) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// All that is ever allocated counts here, also what is free again.
+// This counts all allocations, including memory that was freed again.
 func TestAStreamOf256MiBNeedsLessThan1MiBOfMemory(t *testing.T) {
 	const size, most = 256 << 20, 1 << 20
 	key, part := make([]byte, segment.KeySize), make([]byte, 256<<10)

@@ -13,8 +13,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine/subject"
 )
 
-// releasedTakes reports whether a released broker takes a subject: parts between
-// commas, each a type that it knows, "=" and anything.
+// releasedTakes reports whether a released broker accepts a subject: parts between commas, each with a type that it knows, "=" and
+// any text.
 func releasedTakes(text string) bool {
 	for part := range strings.SplitSeq(text, ",") {
 		if part = strings.TrimSpace(part); part == "" {

@@ -16,12 +16,11 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/internal/memory"
 )
 
-// openSSL prints a name by a second reader: components in the order of the DER,
-// with the type of each string where it is asked for.
+// openSSL reads a name with an independent parser and prints it: components in the order of the DER, with the type of each string
+// if wanted.
 func openSSL(t *testing.T, der []byte, show string) string {
 	t.Helper()
-	// A certificate request is the least that openssl prints a bare name of; a
-	// CRL needs no key, so the name goes in as the issuer of an unsigned one.
+	// openssl prints a name only as a part of a larger object. A CRL needs no key, so the name becomes the issuer of an unsigned CRL.
 	crl, err := asn1.Marshal(struct {
 		List struct {
 			Version   int
@@ -140,10 +139,8 @@ func TestASubjectIsRefusedWith(t *testing.T) {
 	}
 }
 
-// FuzzParse checks that whatever is accepted is a name that other readers of
-// DER read, too, and that it says the same when it is written in the strictest
-// form: types by object identifier, every value in hexadecimal or every byte
-// escaped.
+// FuzzParse checks that other parsers of DER can read each accepted name, and that the name has the same meaning when it is written
+// in the strictest form: types by object identifier, every value in hexadecimal or every byte escaped.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		"", "CN=x,O=y,C=DE", ` CN=a\, b + OU=c ,`, "CN=#0C0161", "2.5.4.3=foo", `CN=\C4\8D`, "CN=C++", `O="a"`, "CN=a;O=b", `CN=\ a\ `, "1.2.3=#1601ff", "E=a@b,DC=c",

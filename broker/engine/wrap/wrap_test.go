@@ -80,7 +80,7 @@ func random(size int) []byte {
 	return data
 }
 
-// every calls a test for each algorithm.
+// every runs a test for each algorithm.
 func every(t *testing.T, test func(t *testing.T, with algorithm.Wrapping, key wrap.Unwrapper)) {
 	for _, name := range algorithm.Wrappings() {
 		with, _ := algorithm.FindWrapping(name)
@@ -208,7 +208,7 @@ func TestAKeyDoesNotUnwrapWithOtherAdditionalData(t *testing.T) {
 	})
 }
 
-// A blob names its algorithm, and whoever stores blobs can change that name.
+// A blob names its algorithm, and anybody who stores blobs can change that name.
 func TestAKeyDoesNotUnwrapWithAnotherAlgorithmOfTheSameKey(t *testing.T) {
 	every(t, func(t *testing.T, with algorithm.Wrapping, key wrap.Unwrapper) {
 		wrapped, err := key.Wrap(with, random(32), nil)
@@ -399,7 +399,7 @@ func FuzzUnwrap(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// What unwraps was wrapped: by key wrap there is one result for each key.
+		// If a text unwraps, wrapping the result gives the same text, because AES key wrap is deterministic.
 		if again, err := kek.Wrap(with, key, nil); with != algorithm.WrapAESGCM && (err != nil || !bytes.Equal(again, wrapped)) {
 			t.Errorf("a key of %d bytes unwrapped, and wraps to something else: %v", len(key), err)
 		}

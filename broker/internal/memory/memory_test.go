@@ -17,11 +17,11 @@ type recorder struct {
 func (r *recorder) Helper()               {}
 func (r *recorder) Errorf(string, ...any) { r.failed = true }
 
-// kept makes that what a call allocates is on the heap.
+// kept forces allocations of a call onto the heap.
 var kept []byte
 
 func TestACallThatAllocates(t *testing.T) {
-	const extent = 8 << 20 // what else a process allocates is less
+	const extent = 8 << 20 // other allocations of the process are smaller
 	for sentence, test := range map[string]struct {
 		allocates, length, perByte int
 		fails                      bool

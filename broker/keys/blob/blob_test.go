@@ -146,7 +146,7 @@ func TestAContextIsChecked(t *testing.T) {
 	}
 }
 
-// Whoever stores a blob can change its header. This has to fail in the cryptography.
+// Anybody who stores a blob can change its header. This has to fail in the cryptography.
 func TestAChangedHeaderDoesNotUnwrap(t *testing.T) {
 	key, err := wrap.NewAES(make([]byte, 32))
 	if err != nil {

@@ -156,7 +156,7 @@ func TestAnUnwrapThatBeganBeforeForgetIsNotKept(t *testing.T) {
 	})
 }
 
-// The memory is read as a search of the process would read it.
+// The test reads the memory as a search through the process would do.
 func TestADataKeyIsOverwritten(t *testing.T) {
 	for sentence, end := range map[string]func(*Cache, *manager){
 		"when its time is over": func(*Cache, *manager) { <-time.After(KeepTime + time.Second) },

@@ -27,7 +27,7 @@ type bundle struct{ key, certificate []byte }
 
 func (b bundle) text() string { return string(b.key) + string(b.certificate) }
 
-// newBundle returns a certificate that signed itself, with a serial number and for an address.
+// newBundle returns a self-signed certificate for an address, with a serial number.
 func newBundle(t *testing.T, serial int64) bundle {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -66,7 +66,7 @@ func TestEachConnectionHasTheCertificateOfTheFileAtItsBegin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = listener.Close() }) // it is closed once
+	t.Cleanup(func() { _ = listener.Close() }) // the cleanup closes it once
 	serials := make(chan int64, 1)
 	go func() {
 		for {
@@ -79,7 +79,7 @@ func TestEachConnectionHasTheCertificateOfTheFileAtItsBegin(t *testing.T) {
 			} else {
 				serials <- -1
 			}
-			_ = conn.Close() // the client has what it needs
+			_ = conn.Close() // the client has the reply already
 		}
 	}()
 	presenting := &transport{authorities: filepath.Join(dir, "ca.crt"), certificate: filepath.Join(dir, "certificate.pem"), connections: &connections{}}

@@ -70,7 +70,7 @@ type Client struct {
 	gateway    gatewayv1.KeyGatewayServiceClient
 	described  *recent.Keys
 	silence    *silence
-	requests   chan struct{} // has an entry for each request
+	requests   chan struct{} // a semaphore with an entry for each running request
 	log        *occasional
 }
 
@@ -165,7 +165,7 @@ func (c *Client) keyOf(asked *gatewayv1.KeyUse, d *gatewayv1.DescribeKeyResponse
 	case d.GetKeySize() > 0:
 		key = keys.NewRemoteSymmetric(asked.GetKeyId(), aead{at, int(d.GetKeySize())})
 	case len(d.GetWrappingAlgorithms()) == 0:
-		return nil, errors.New("can do nothing for this operation")
+		return nil, errors.New("cannot be used for this operation")
 	}
 	if algorithms := d.GetWrappingAlgorithms(); len(algorithms) > 0 {
 		if key == nil {

@@ -10,7 +10,7 @@ import (
 	gatewayv1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/gateway/v1"
 )
 
-// occasional logs at most one failure a second, and how many it did not log.
+// occasional logs at most one failure a second, and the number of failures that it did not log.
 type occasional struct {
 	logger *slog.Logger
 
@@ -28,7 +28,7 @@ func (o *occasional) failed(use *gatewayv1.KeyUse, err error) {
 		o.omitted++
 		return
 	}
-	o.logger.Warn("the key gateway did not do what a call needs",
+	o.logger.Warn("the key gateway did not serve a request for a call",
 		"key", use.GetKeyId(), "profile", use.GetProfile(), "operation", use.GetOperation(), "error", err, "omitted", o.omitted)
 	o.last, o.omitted = now, 0
 }
@@ -36,5 +36,5 @@ func (o *occasional) failed(use *gatewayv1.KeyUse, err error) {
 // silent logs that the connection to a gateway has been ended. That is at most once in the time
 // that its answer may take.
 func (o *occasional) silent(limit time.Duration) {
-	o.logger.Warn("the key gateway answers nothing: connecting again", "waited", limit.String())
+	o.logger.Warn("the key gateway does not answer: connecting again", "waited", limit.String())
 }

@@ -22,7 +22,7 @@ const (
 	// MaxInputSize is the largest input of a request: what is signed, or what is encrypted
 	// together with its additional data.
 	MaxInputSize = 64 << 10
-	// MaxMessageSize is the largest message of the protocol: an input, and what is beside it.
+	// MaxMessageSize is the largest message of the protocol: an input together with the other fields.
 	MaxMessageSize = MaxInputSize + 16<<10
 	// MaxTokenSize is the largest token of a pod.
 	MaxTokenSize = 16 << 10
@@ -51,8 +51,8 @@ var codeOf = []struct {
 	{keys.ErrUnavailable, codes.Aborted},
 }
 
-// Status returns the status that the gateway answers for an error of a key or of its provider.
-// It has the kind of the error only: the rest may name what other tenants have.
+// Status returns the status with which the gateway reports an error of a key or of its provider. It has only the kind of the error,
+// because other details may name objects of other tenants.
 func Status(err error) error {
 	for _, row := range codeOf {
 		if errors.Is(err, row.err) {
@@ -65,7 +65,7 @@ func Status(err error) error {
 	case errors.Is(err, context.Canceled):
 		return status.Error(codes.Canceled, "the call was canceled")
 	}
-	return status.Error(codes.Internal, "failed because of an error inside the key gateway; its log has it")
+	return status.Error(codes.Internal, "failed because of an error inside the key gateway; its log has the details")
 }
 
 // errorOf returns the error of package keys that a reply of the gateway stands for.

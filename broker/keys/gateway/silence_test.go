@@ -82,7 +82,7 @@ func listen(t *testing.T) net.Listener {
 
 func startTestGateway(t *testing.T) *testGateway {
 	t.Helper()
-	certified := httptest.NewTLSServer(nil) // for its certificate alone
+	certified := httptest.NewTLSServer(nil) // only its certificate is used
 	t.Cleanup(certified.Close)
 	dir, listener := t.TempDir(), listen(t)
 	g := &testGateway{
@@ -110,7 +110,7 @@ func startTestGateway(t *testing.T) *testGateway {
 	return g
 }
 
-// client returns a client of an address, with times of silence of its own.
+// client returns a client of an address, with its own time limits for silence.
 func (g *testGateway) client(t *testing.T, address string, after, limit time.Duration) *Client {
 	t.Helper()
 	c, err := New(Options{Address: address, TokenFile: g.token, AuthoritiesFile: g.authorities, Logger: slog.New(slog.NewTextHandler(g.log, nil))})
@@ -154,13 +154,13 @@ func TestRequestsThatWaitForAKeyManagerAreMadeOnceHoweverManyTheyAre(t *testing.
 	eventually(t, "the gateway answers that it is there", func() bool { return g.asked.Load() > before+3 })
 	close(g.answer)
 	all.Wait()
-	if made := g.wraps.Load(); made != count || g.log.has("answers nothing") {
+	if made := g.wraps.Load(); made != count || g.log.has("does not answer") {
 		t.Errorf("%d requests were made, want %d, and the log has %q", made, count, &g.log.text)
 	}
 }
 
-// between is what is between a client and a gateway. It can hold back all that the connections
-// carry which it has, as if the process of the gateway was stopped.
+// between is a proxy between a client and a gateway. It can hold back all data of its connections, as if the process of the gateway
+// was stopped.
 type between struct {
 	listener net.Listener
 	held     atomic.Bool
@@ -196,7 +196,7 @@ func startBetween(t *testing.T, to string) *between {
 			gateway, err := (&net.Dialer{}).DialContext(context.Background(), "tcp", to)
 			if err != nil {
 				t.Errorf("no connection to the gateway: %v", err)
-				_ = client.Close() // it is closed once
+				_ = client.Close() // the cleanup closes it once
 				return
 			}
 			mine := b.made.Add(1)
@@ -205,7 +205,7 @@ func startBetween(t *testing.T, to string) *between {
 		}
 	})
 	t.Cleanup(func() {
-		_ = b.listener.Close() // it is closed once
+		_ = b.listener.Close() // the cleanup closes it once
 		carrying.Wait()
 	})
 	return b
@@ -219,7 +219,7 @@ func TestAConnectionOverWhichNothingIsAnsweredIsReplaced(t *testing.T) {
 	eventually(t, "a request succeeds", func() bool { return c.wrapOnce(t.Context()) == nil })
 	way.held.Store(true)
 	eventually(t, "a request succeeds over another connection", func() bool { return c.wrapOnce(t.Context()) == nil && way.made.Load() > 1 })
-	if !g.log.has("the key gateway answers nothing: connecting again") {
+	if !g.log.has("the key gateway does not answer: connecting again") {
 		t.Errorf("the connection was replaced for another reason: %s", &g.log.text)
 	}
 }

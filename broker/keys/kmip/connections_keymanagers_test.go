@@ -19,7 +19,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/kmipserver"
 )
 
-// loadTime is how long the load lasts: a second, or what "make soak-keys" says.
+// loadTime is the duration of the load: a second, or the time that "make soak-keys" sets.
 func loadTime(t *testing.T) time.Duration {
 	t.Helper()
 	text := os.Getenv("KEYS_LOAD_TIME")
@@ -72,7 +72,7 @@ func TestAfterALoadAServerHasAsManyConnectionsAsBefore(t *testing.T) {
 			<-time.After(10 * time.Millisecond)
 		}
 		all.Wait()
-		// A server learns a moment later that a connection was closed, and another one may be open then.
+		// A server notices a closed connection a moment later, when another connection may already be open.
 		if peak < 2 || peak > 2*most {
 			t.Errorf("the server had up to %d connections under load, want 2 to %d", peak, 2*most)
 		}
@@ -95,7 +95,7 @@ func awaitConnections(t *testing.T, servers *kmipserver.Servers, m *kmip.Manager
 	}
 }
 
-// A process has one mode of FIPS, so this is one of its own.
+// A process has only one FIPS mode, so this test runs in a separate process.
 func TestKeysOfAKeyManagerNeedNothingThatFIPSDoesNotApprove(t *testing.T) {
 	t.Parallel()
 	test := exec.CommandContext(t.Context(), os.Args[0], "-test.count=1", "-test.run=^TestAPrivateKeySignsInTheKeyManager$")

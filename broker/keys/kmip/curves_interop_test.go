@@ -30,8 +30,7 @@ func createPair(admin *kmipclient.Client, curve kmipgo.RecommendedCurve, name st
 	return pair.PrivateKeyUniqueIdentifier
 }
 
-// registerPair brings an elliptic curve key pair into the key manager, and returns the identifier
-// of its private key.
+// registerPair imports an elliptic curve key pair into the key manager, and returns the identifier of its private key.
 func registerPair(t *testing.T, admin *kmipclient.Client, curve elliptic.Curve, name string) string {
 	t.Helper()
 	pair, err := ecdsa.GenerateKey(curve, rand.Reader)

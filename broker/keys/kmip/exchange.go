@@ -40,7 +40,7 @@ func exchange(ctx context.Context, conn net.Conn, request *kmip.RequestMessage) 
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	stop := context.AfterFunc(ctx, func() { _ = conn.Close() }) // which ends the calls below
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() }) // closing it ends the calls below
 	reply, err := roundTrip(conn, request)
 	if !stop() {
 		return nil, ctx.Err()
@@ -70,7 +70,7 @@ func receive(conn io.Reader) ([]byte, error) {
 	}
 	tag := int(header[0])<<16 | int(header[1])<<8 | int(header[2])
 	if tag != kmip.TagResponseMessage || header[3] != structure {
-		return nil, errors.New("found something else than a reply of KMIP")
+		return nil, errors.New("found data that is not a KMIP reply")
 	}
 	size := binary.BigEndian.Uint32(header[4:])
 	if size > maxMessage-headerSize {

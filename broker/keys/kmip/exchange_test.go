@@ -10,7 +10,7 @@ import (
 	"github.com/ovh/kmip-go"
 )
 
-// keeping keeps the buffers that it reads into and writes from.
+// keeping is a connection that remembers the buffers that it reads into and writes from.
 type keeping struct {
 	io.ReadWriter
 	buffers [][]byte

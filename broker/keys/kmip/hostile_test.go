@@ -29,8 +29,7 @@ func isTyped(err error) bool {
 	return false
 }
 
-// Each byte of each reply is changed in turn. The server closes the connection if it promises
-// more than it sends.
+// Each byte of each reply is changed in turn. If the server announces more bytes than it sends, it closes the connection.
 func TestAReplyWithAChangedByteIsAnErrorOrAKey(t *testing.T) {
 	t.Parallel()
 	for _, placeholder := range []string{"found", ""} {
@@ -43,8 +42,7 @@ func TestAReplyWithAChangedByteIsAnErrorOrAKey(t *testing.T) {
 	}
 }
 
-// changed asks a server for a key whose replies together have one byte changed. It reports whether
-// they are that long.
+// changed asks a server for a key, and changes one byte of the server's replies. It reports false if the replies are shorter than that.
 func changed(t *testing.T, placeholder string, at int, value func(byte) byte) bool {
 	t.Helper()
 	m := &memory{placeholder: placeholder, objects: []*stored{aes("a", "key", 1), aes("b", "other", 1)}}
@@ -121,7 +119,7 @@ func TestAReplyOfManyLevelsEndsNothing(t *testing.T) {
 		copy(item, []byte{0x54, 0x00, 0x01, structure})
 		binary.BigEndian.PutUint32(item[4:], uint32((levels-level-1)*headerSize)) //nolint:gosec // at most a message
 	}
-	// The innermost structures of the legitimate reply are empty: they get the nested ones.
+	// The innermost structures of the valid reply are empty. The test fills them with nested structures.
 	reply := slices.Concat(legitimate, nested)
 	for _, at := range lengths(t, legitimate) {
 		binary.BigEndian.PutUint32(reply[at:], binary.BigEndian.Uint32(reply[at:])+uint32(len(nested))) //nolint:gosec // at most a message
@@ -131,7 +129,7 @@ func TestAReplyOfManyLevelsEndsNothing(t *testing.T) {
 	}
 }
 
-// lengths returns where the lengths of the structures are that the end of a message is in.
+// lengths returns the positions of the lengths of all structures that contain the end of a message.
 func lengths(t *testing.T, message []byte) []int {
 	t.Helper()
 	var all []int

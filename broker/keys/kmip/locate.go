@@ -50,7 +50,7 @@ func (s *Session) versionsOf(ctx context.Context, id, known string) (*located, e
 	}
 	described := map[string]*object{}
 	if o, err := s.objectOf(id, &items[1]); err == nil {
-		described[o.id] = o // it may be another one than those that were found
+		described[o.id] = o // the known object may differ from the objects that were found
 	}
 	if len(found) == 0 {
 		return s.othersOf(ctx, id, described)
@@ -60,7 +60,7 @@ func (s *Session) versionsOf(ctx context.Context, id, known string) (*located, e
 		only = found[0]
 	}
 	if len(requests) > 2 {
-		all.material, _ = s.materialOf(only, &items[2]) // if it fails, it is asked for once more
+		all.material, _ = s.materialOf(only, &items[2]) // a failed request is repeated on its own
 	}
 	if only != "" && known == "" && described[only] == nil {
 		items, err := s.batch(ctx, id, attributesRequest(only), getRaw(only))
@@ -69,9 +69,9 @@ func (s *Session) versionsOf(ctx context.Context, id, known string) (*located, e
 		}
 		if o, err := s.objectOf(id, &items[0]); err == nil {
 			described[o.id] = o
-			s.traits.ignoresPlaceholder.Store(true) // it describes the object only if it is named
+			s.traits.ignoresPlaceholder.Store(true) // the server describes the object only if a request names it
 		}
-		all.material, _ = s.materialOf(only, &items[1]) // if it fails, it is asked for once more
+		all.material, _ = s.materialOf(only, &items[1]) // a failed request is repeated on its own
 	}
 	all.objects, err = s.describeAll(ctx, id, found, described)
 	return all, err
@@ -153,7 +153,7 @@ func (s *Session) versionNamed(ctx context.Context, name keys.Name, before *keys
 		var err error
 		items, err = s.together(ctx, name.Version, attributes, getRaw(name.Version))
 		switch {
-		case errors.Is(err, errTooLarge): // nothing that a caller names may make the server seem unavailable
+		case errors.Is(err, errTooLarge): // a name from a caller must not make the server seem unavailable
 			s.broken = true
 			return nil, fmt.Errorf("%w: version %s of %s is larger than any key", keys.ErrNotFound, name.Version, name.ID)
 		case err != nil && !errors.Is(err, errUndecoded):
@@ -168,7 +168,7 @@ func (s *Session) versionNamed(ctx context.Context, name keys.Name, before *keys
 	}
 	var material []byte
 	if len(items) > 1 {
-		material, _ = s.materialOf(name.Version, &items[1]) // if it fails, it is asked for once more
+		material, _ = s.materialOf(name.Version, &items[1]) // a failed request is repeated on its own
 	}
 	o, err := s.objectOf(name.ID, &items[0])
 	switch {

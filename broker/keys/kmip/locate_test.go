@@ -22,7 +22,7 @@ func aes(id, name string, minute int) *stored {
 	return &stored{id, name, kmip.ObjectTypeSymmetricKey, kmip.StateActive, time.Unix(int64(60*minute), 0), bytes.Repeat([]byte(id[:1]), 32)}
 }
 
-// ask asks for a key and checks which version is found, and by how many messages.
+// ask asks for a key, and checks which version it finds and how many messages that takes.
 func ask(t *testing.T, m *memory, s *Session, name keys.Name, before *keys.Key, version string, messages int) *keys.Key {
 	t.Helper()
 	m.messages = 0
@@ -40,7 +40,7 @@ func TestAQuestionForAKeyCostsFewMessages(t *testing.T) {
 	for sentence, test := range map[string]struct {
 		server memory
 		first  int // messages for the first key
-		next   int // for another one
+		next   int // for another key
 		again  int // for a key that was found before
 		three  int // for a key with three versions
 		others int // how often the server sends the bytes of a key that nobody has asked for
@@ -73,7 +73,7 @@ func TestAServerThatHappensToMeanTheRightObjectIsNotBelievedForLong(t *testing.T
 	ask(t, &m, s, keys.Name{ID: "one"}, nil, "a", 1)
 	ask(t, &m, s, keys.Name{ID: "two"}, nil, "b", 2)
 	m.gets = nil
-	ask(t, &m, s, keys.Name{ID: "one"}, nil, "a", 2) // once it is known, one coincidence does not change that
+	ask(t, &m, s, keys.Name{ID: "one"}, nil, "a", 2) // a single coincidence does not change a known property
 	ask(t, &m, s, keys.Name{ID: "two"}, nil, "b", 2)
 	if !slices.Equal(m.gets, []string{"a", "b"}) {
 		t.Errorf("the keys %v were sent, want those that were asked for", m.gets)
@@ -162,7 +162,7 @@ func TestTheBytesOfAnotherKeyAreNotUsedAsThoseOfAVersion(t *testing.T) {
 	for sentence, other := range map[string]*stored{
 		"a symmetric key": aes("b", "secret", 1),
 		"a private key":   {id: "b", name: "secret", kind: kmip.ObjectTypePrivateKey, state: kmip.StateActive, material: []byte("private")},
-		// The reply says so, and has a symmetric key.
+		// The reply names another object, and contains a symmetric key.
 		"an object that the library does not decode": {id: "b", name: "secret", kind: kmip.ObjectTypeSecretData, state: kmip.StateActive, material: []byte("data")},
 		"an object that is too large":                {id: "b", name: "secret", kind: kmip.ObjectTypePrivateKey, state: kmip.StateActive, material: make([]byte, maxMessage)},
 	} {
@@ -177,7 +177,7 @@ func TestTheBytesOfAnotherKeyAreNotUsedAsThoseOfAVersion(t *testing.T) {
 	}
 }
 
-// Otherwise a caller could make a server seem unavailable to all callers.
+// Otherwise one caller could make a server seem unavailable to all callers.
 func TestAnotherTextOfAnIdentifierIsNoVersion(t *testing.T) {
 	for _, opens := range []bool{false, true} {
 		m := memory{placeholder: "found", folds: true, objects: []*stored{aes("a", "key", 1)}}

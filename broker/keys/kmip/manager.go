@@ -116,7 +116,7 @@ func (m *Manager) dial(ctx context.Context, address string) (*Session, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err != nil {
-		delete(m.servers, address) // another server may take its place
+		delete(m.servers, address) // another server may replace it
 		return nil, err
 	}
 	if about, known = m.servers[address]; known {

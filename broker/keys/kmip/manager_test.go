@@ -54,7 +54,7 @@ func TestAKeyManagerNeedsACertificateAndAServer(t *testing.T) {
 // client returns a client with a certificate.
 func client(t *testing.T) *tlsprovider.Client {
 	t.Helper()
-	server := httptest.NewTLSServer(nil) // for its certificate alone
+	server := httptest.NewTLSServer(nil) // only its certificate is used
 	defer server.Close()
 	key, err := x509.MarshalPKCS8PrivateKey(server.TLS.Certificates[0].PrivateKey)
 	if err != nil {

@@ -50,7 +50,7 @@ func (c *oasisCase) UnmarshalXML(d *xml.Decoder, _ xml.StartElement) error {
 	return nil
 }
 
-// notForUs are cases with messages that kmip-go does not decode and the broker does not send:
+// notForUs are cases with messages that kmip-go cannot decode and that the broker never sends:
 // Put and Notify, split keys, Certify, Derive Key.
 var notForUs = regexp.MustCompile(`^TC[-_](134|NP|SJ|DERIVEKEY)[-_]`)
 
@@ -122,8 +122,7 @@ func answering(t *testing.T, version kmip.ProtocolVersion, item *kmip.ResponseBa
 	return s
 }
 
-// checkReply gives a reply to the function of a session that makes such requests. It reports
-// whether there is one.
+// checkReply passes a reply to the function of a session that makes such requests. It reports whether there is such a function.
 func checkReply(t *testing.T, name string, version kmip.ProtocolVersion, item *kmip.ResponseBatchItem) bool {
 	t.Helper()
 	s := answering(t, version, item)
@@ -214,7 +213,7 @@ var checks = map[kmip.Operation]func(context.Context, *Session, kmip.OperationPa
 		return errors.Join(err, same(err != nil || bytes.Equal(signed.SignatureData, reply.(*payloads.SignResponsePayload).SignatureData)))
 	},
 	kmip.OperationQuery: func(ctx context.Context, s *Session, _ kmip.OperationPayload) error {
-		s.version = kmip.V1_0 // which asks by Query
+		s.version = kmip.V1_0 // the case asks for it with Query
 		return s.Ping(ctx)
 	},
 	kmip.OperationDiscoverVersions: func(ctx context.Context, s *Session, reply kmip.OperationPayload) error {
@@ -225,7 +224,7 @@ var checks = map[kmip.Operation]func(context.Context, *Session, kmip.OperationPa
 	},
 }
 
-// checkGet checks objects by what they are.
+// checkGet checks objects by their types.
 func checkGet(ctx context.Context, s *Session, reply kmip.OperationPayload) error {
 	got := reply.(*payloads.GetResponsePayload)
 	switch object := got.Object.(type) {
@@ -256,7 +255,7 @@ func checkGet(ctx context.Context, s *Session, reply kmip.OperationPayload) erro
 	return nil
 }
 
-// describedObject is object, whose name checkGet uses for another.
+// describedObject is another name of the type object, because checkGet has a variable with the name object.
 type describedObject = object
 
 func TestTheRequestForANewKeyIsTheOneOfTheOASISTestCases(t *testing.T) {
@@ -284,7 +283,7 @@ func TestTheRequestForANewKeyIsTheOneOfTheOASISTestCases(t *testing.T) {
 				m := &memory{seen: func(message *kmip.RequestMessage) { sent = *message }}
 				s := m.session(t)
 				s.version = message.Header.ProtocolVersion
-				_, _ = s.CreateAES(t.Context(), int(bits)) // the server makes no keys
+				_, _ = s.CreateAES(t.Context(), int(bits)) // this server cannot make keys
 				encoded := func(payload kmip.OperationPayload) []byte {
 					return ttlv.MarshalTTLV(&kmip.RequestMessage{BatchItem: []kmip.RequestBatchItem{{Operation: kmip.OperationCreate, RequestPayload: payload}}})
 				}

@@ -107,7 +107,7 @@ func (s *Session) publicKey(ctx context.Context, id string, version *object, fou
 	}
 	object, ok := reply.Object.(*kmip.PublicKey)
 	if !ok {
-		return nil, fmt.Errorf("%w: %s is linked to as a public key, and is none", keys.ErrUnusable, from)
+		return nil, fmt.Errorf("%w: %s is the target of a link to a public key, but is no public key", keys.ErrUnusable, from)
 	}
 	var public crypto.PublicKey
 	err = guarded(func() (err error) {

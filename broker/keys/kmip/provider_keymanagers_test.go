@@ -90,7 +90,7 @@ func TestAnAESKeyIsFoundByItsNameAndItsOldVersionsByTheirs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		<-time.After(1100 * time.Millisecond) // the dates of KMIP have seconds, and PyKMIP sorts by them
+		<-time.After(1100 * time.Millisecond) // PyKMIP sorts by dates, which have a resolution of one second in KMIP
 		if err := p.Rotate(t.Context(), "orders"); err != nil {
 			t.Fatal(err)
 		}
@@ -172,7 +172,7 @@ func TestAPrivateKeySignsInTheKeyManager(t *testing.T) {
 			t.Errorf("the certificate that the key manager signed: %v", err)
 		}
 
-		// PyKMIP knows PSS by its padding alone, salts with as many bytes as fit, and signs no digests.
+		// PyKMIP recognizes PSS only by its padding method, uses the longest possible salt, and does not sign digests.
 		pss := &rsa.PSSOptions{SaltLength: 32, Hash: crypto.SHA256}
 		_, ofPSS := crypto.SignMessage(signer, rand.Reader, []byte("message"), pss)
 		_, ofDigest := signer.Sign(rand.Reader, digest[:], crypto.SHA256)

@@ -20,22 +20,21 @@ import (
 // memory is a server that answers Locate, Get Attributes, Get and Sign.
 type memory struct {
 	objects []*stored // the newest last
-	// placeholder is what the server takes for an object without an identifier: "found" is the
-	// object that Locate found in the same message, as the standard has it, and anything else is
-	// the identifier of an object.
+	// placeholder is the object that the server uses for requests without an identifier. "found" means the object that Locate found
+	// in the same message, as in the standard. Any other text is the identifier of an object.
 	placeholder string
-	// reason is why the server refuses what is about no object. The default is Item Not Found.
+	// reason is the reason with which the server refuses a request about a missing object. The default is Item Not Found.
 	reason kmip.ResultReason
-	// alone makes the server refuse messages with several requests.
+	// alone reports whether the server refuses messages with several requests.
 	alone bool
-	// folds makes the server take identifiers in upper and in lower case for the same.
+	// folds reports whether the server ignores the case of identifiers.
 	folds bool
-	// hidden is the identifier of an object that Locate finds and nothing else does, or empty.
+	// hidden is the identifier of an object that only Locate finds, or empty.
 	hidden string
 	// change changes the bytes of replies.
 	change func([]byte) []byte
 
-	// seen gets the requests.
+	// seen receives the requests.
 	seen func(*kmip.RequestMessage)
 
 	// closed reports whether the server closes the connection after a reply. It may be nil.
@@ -44,7 +43,7 @@ type memory struct {
 	// private signs, whatever object is asked for. It may be nil: then the server does not sign.
 	private crypto.Signer
 
-	// messages counts messages, and gets has the objects that were sent.
+	// messages counts messages, and gets has the objects that the server has sent.
 	messages int
 	gets     []string
 }

@@ -110,7 +110,7 @@ func (s *Session) ServerVersion() string { return "KMIP " + s.version.String() }
 func (s *Session) Broken() bool { return s.broken }
 
 // Close implements pool.Conn.
-func (s *Session) Close() { _ = s.conn.Close() } // nobody could do anything about an error
+func (s *Session) Close() { _ = s.conn.Close() } // an error could not be handled
 
 // Ping implements pool.Conn. It asks for the versions of the server, which needs no rights
 // and no storage.
@@ -121,7 +121,7 @@ func (s *Session) Ping(ctx context.Context) error {
 
 // Versions returns the protocol versions that the server supports, as text, the newest first.
 func (s *Session) Versions(ctx context.Context) ([]string, error) {
-	if s.Version() == kmip.V1_0 { // which has no Discover Versions
+	if s.Version() == kmip.V1_0 { // KMIP 1.0 has no Discover Versions
 		if _, err := call[*payloads.QueryResponsePayload](ctx, s, "", &payloads.QueryRequestPayload{QueryFunction: []kmip.QueryFunction{kmip.QueryFunctionOperations}}); err != nil {
 			return nil, err
 		}

@@ -18,8 +18,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 )
 
-// signAs signs as Cosmian KMS does, which looks at the name of the whole signature only. Without a
-// name, it takes PSS, and ECDSA with SHA-256. The mask generator has SHA-1 unless it is named.
+// signAs signs like Cosmian KMS, which reads only the name of the whole signature algorithm. Without a name, it uses PSS, and ECDSA
+// with SHA-256. The mask generator uses SHA-1 unless a digest is named.
 func signAs(private crypto.Signer, request *payloads.SignRequestPayload) ([]byte, error) {
 	p := request.CryptographicParameters
 	hash := map[kmip.DigitalSignatureAlgorithm]crypto.Hash{

@@ -109,7 +109,7 @@ func (d *Directory) read(file string) (text, authorities []byte, err error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot be read: %w", err)
 	}
-	defer func() { _ = root.Close() }() // nothing was written, so nothing can be lost
+	defer func() { _ = root.Close() }() // the file was only read, so an error loses no data
 	if text, err = readIn(root, file); err != nil {
 		return nil, nil, fmt.Errorf("cannot be read: %w", err)
 	}

@@ -21,7 +21,7 @@ import (
 
 const (
 	file = "openbao.yaml"
-	// waitLimit is for what happens a second later at the latest.
+	// waitLimit is the limit for events that happen within a second.
 	waitLimit = 30 * time.Second
 )
 
@@ -58,8 +58,8 @@ func (p place) key(t *testing.T, cached bool) (*keys.Key, error) {
 	return manager.Key(t.Context(), keys.Name{ID: "app"})
 }
 
-// manager stands for a server, because a real one does not count its requests. It has one key
-// for whoever has its token.
+// manager replaces a server, because a real server does not count its requests. It has one key, and gives the key to anybody who
+// has its token.
 type manager struct {
 	*httptest.Server
 	token    atomic.Pointer[string]
@@ -165,7 +165,7 @@ func TestAFileThatCannotBeUsedGivesNoKeysAndOneSentence(t *testing.T) {
 		"a list as the token":       {text: "token: [" + secret + "]", want: "is not a map of text in YAML, expected address, token and mount"},
 		"an empty file":             {text: "", want: "has no address and no token and no mount, expected address, token and mount"},
 		"no mount":                  {text: "address: https://a\ntoken: " + secret, want: "has no mount, expected address, token and mount"},
-		"a field of another client": {text: "address: https://a\ntoken: t\nmount: m\n" + secret + ": x", want: "has other fields, expected address, token and mount alone"},
+		"a field of another client": {text: "address: https://a\ntoken: t\nmount: m\n" + secret + ": x", want: "has other fields, expected only address, token and mount"},
 		"no URL":                    {text: "address: openbao\nmount: m\ntoken: " + secret, want: `names no server that can be used: Endpoints[0] is "openbao", expected a URL, such as https://openbao.example:8200`},
 		"no TLS to another host":    {text: "address: http://openbao.example\nmount: m\ntoken: " + secret, want: "names no server that can be used: Endpoints[0] is \"http://openbao.example\", expected https: without TLS"},
 		"a mount elsewhere":         {text: "address: https://a\nmount: ../sys\ntoken: " + secret, want: `names no server that can be used: OpenBao.Mount is "../sys", expected a path`},

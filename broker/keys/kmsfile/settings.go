@@ -32,7 +32,7 @@ func parse(text []byte) (settings, error) {
 	case len(missing) > 0:
 		return settings{}, fmt.Errorf("has no %s, expected address, token and mount", strings.Join(missing, " and no "))
 	case len(fields) > 0:
-		return settings{}, errors.New("has other fields, expected address, token and mount alone")
+		return settings{}, errors.New("has other fields, expected only address, token and mount")
 	}
 	return s, nil
 }

@@ -120,7 +120,7 @@ func parseSecret(id string, content, certificate []byte) (*keys.Key, error) {
 	switch len(raw) {
 	case 16, 24, 32:
 		if chain != nil {
-			return nil, errors.New("has a certificate beside an AES key, expected a key pair")
+			return nil, errors.New("has a certificate together with an AES key, expected a key pair")
 		}
 		return keys.NewAES(id, raw)
 	}

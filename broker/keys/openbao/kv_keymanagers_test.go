@@ -117,7 +117,7 @@ func TestAKeyWhoseSecretHasNotChangedStaysTheSame(t *testing.T) {
 	s := server.Start(t)
 	p := store(t, s, 10*time.Millisecond)
 	put(t, s, "apps/orders", map[string]any{"key": strings.Repeat("07", 16)})
-	// The cipher counts its random nonces, so that it has to be the same after another read.
+	// The cipher counts its random nonces, so another read has to return the same cipher.
 	first := find(t, p, keys.Name{ID: "apps/orders"}).Cipher(t.Context())
 	for {
 		if _, err := p.KeyNow(keys.Name{ID: "apps/orders"}); errors.Is(err, keys.ErrWouldWait) {

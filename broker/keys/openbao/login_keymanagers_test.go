@@ -23,8 +23,7 @@ import (
 	server "github.com/crypto-broker/crypto-broker-operator/test/openbao"
 )
 
-// reviewer is the part of a Kubernetes API that OpenBao asks whose token it was given. It
-// counts the questions.
+// reviewer is the part of the Kubernetes API with which OpenBao checks tokens. It counts the requests.
 func reviewer(t *testing.T) (api *httptest.Server, asked *atomic.Int64) {
 	t.Helper()
 	asked = new(atomic.Int64)

@@ -87,7 +87,7 @@ func TestAnEndpointThatIsGoneCostsNoCall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = gone.Close() // nobody listens there any more
+	_ = gone.Close() // nothing listens on this port any more
 	config := configOf(s, providers.OpenBaoSettings{})
 	config.Endpoints = []string{"https://" + gone.Addr().String(), s.URL}
 	config.CacheTime = -time.Second
@@ -107,7 +107,7 @@ func TestAnEndpointThatIsGoneCostsNoCall(t *testing.T) {
 	}
 }
 
-// The rights that the documentation tells are enough, and none of them can be left out.
+// The rights in the documentation are enough, and each of them is necessary.
 func TestATokenNeedsOnlyTheRightsThatTheDocumentationHas(t *testing.T) {
 	s := server.Start(t)
 	makeKey(t, s, "orders", "aes256-gcm96")

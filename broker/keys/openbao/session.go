@@ -91,7 +91,7 @@ func kindOfHandshake(ctx context.Context, err error) error {
 // Close implements pool.Conn.
 func (s *session) Close() {
 	s.http.CloseIdleConnections()
-	_ = s.raw.Close() // nobody could do anything about it
+	_ = s.raw.Close() // an error could not be handled
 }
 
 // Ping implements pool.Conn.

@@ -46,7 +46,7 @@ func open(t *testing.T, config *providers.Config, given providers.Credentials) p
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, value := range credentials { // a copy of which the provider has to have
+	for _, value := range credentials { // cleared, because the provider must have its own copy
 		clear(value)
 	}
 	t.Cleanup(p.Close)

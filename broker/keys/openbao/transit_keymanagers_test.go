@@ -146,7 +146,7 @@ func TestAKeyInTransitEncrypts(t *testing.T) {
 		t.Errorf("after a rotation the version is %q, want 2", newest.Version())
 	}
 	after := newest.Cipher(t.Context())
-	opens(after, old, "secret") // although it was encrypted with the version before
+	opens(after, old, "secret") // although the previous version encrypted it
 	fresh := seal(after, []byte("new"))
 	first := find(t, p, keys.Name{ID: "orders", Version: "1"}).Cipher(t.Context())
 	opens(first, old, "secret")

@@ -297,7 +297,7 @@ func (s *signer) Sign(ctx context.Context, digest []byte, opts crypto.SignerOpts
 		}
 	case *ecdsa.PublicKey:
 		if size := (public.Curve.Params().BitSize + 7) / 8; len(input) > size {
-			input = input[:size] // what ECDSA uses of a longer digest (FIPS 186-5, section 6.4.1)
+			input = input[:size] // the part of a longer digest that ECDSA uses (FIPS 186-5, section 6.4.1)
 		}
 	}
 	signature, err := do(ctx, s.provider, func(open *session) ([]byte, error) {

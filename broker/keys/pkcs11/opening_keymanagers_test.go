@@ -35,7 +35,7 @@ func TestAnRSAKeyOfATokenDecrypts(t *testing.T) {
 	forged := bytes.Clone(ciphertext)
 	forged[255] ^= 1
 	for sentence, wrong := range map[string][]byte{"a forged ciphertext": forged, "zeros": make([]byte, 256)} {
-		for range 4 { // more than a breaker needs to open
+		for range 4 { // more failures than a circuit breaker needs to open
 			if _, err := key.Decrypter().DecryptOAEP(t.Context(), crypto.SHA1, wrong); !errors.Is(err, keys.ErrInvalidCiphertext) {
 				t.Errorf("%s: found %v, expected ErrInvalidCiphertext", sentence, err)
 			}

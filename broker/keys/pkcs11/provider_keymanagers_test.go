@@ -49,7 +49,7 @@ func try(t *testing.T, label, pin string, more providers.Credentials) (providers
 		credentials[name] = value
 	}
 	p, err := providers.Types{providers.PKCS11: pkcs11.Open}.Open(config, credentials)
-	clear(credentials[providers.PIN]) // of which the provider has to have a copy
+	clear(credentials[providers.PIN]) // cleared, because the provider must have its own copy
 	if err == nil {
 		t.Cleanup(p.Close)
 	}

@@ -109,7 +109,7 @@ func (s *session) Close() {
 	go func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		_ = s.module.CloseSession(s.handle) // it may have ended with its token
+		_ = s.module.CloseSession(s.handle) // the session may have ended with its token
 	}()
 }
 

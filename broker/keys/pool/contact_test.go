@@ -126,7 +126,7 @@ func (timeout) Temporary() bool { return true }
 func TestAConnectionThatIsBrokenIsClosedAndSaysNothingOfTheServer(t *testing.T) {
 	m := newManager("a")
 	run(t, m, Config[*wire]{Endpoints: []string{"a"}, Min: 1, Max: 1}, func(t *testing.T, p *Pool[*wire]) {
-		for range 10 { // more than the breaker takes
+		for range 10 { // more failures than the circuit breaker tolerates
 			err := p.Do(t.Context(), Repeatable, func(_ context.Context, w *wire) error {
 				w.broken = true
 				return keys.ErrNotFound

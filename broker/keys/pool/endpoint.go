@@ -116,7 +116,7 @@ func (e *endpoint[C]) try(ctx context.Context, kind Kind, request func(context.C
 	defer func() {
 		e.inFlight.Add(-1)
 		if ctx.Err() != nil && err != nil {
-			done(context.Canceled) // the caller did not wait, which says nothing of the endpoint
+			done(context.Canceled) // the caller gave up, which says nothing about the endpoint
 			return
 		}
 		done(err)
@@ -182,7 +182,7 @@ func (e *endpoint[C]) run(ctx context.Context, held *puddle.Resource[*pooled[C]]
 	defer cancel()
 	broken := true
 	defer func() {
-		if broken { // also if request panics
+		if broken { // even if request panics
 			held.Destroy()
 		} else {
 			held.Release()
@@ -249,7 +249,7 @@ func (e *endpoint[C]) tidy(ctx context.Context) {
 			left--
 			held.Destroy()
 		case idle:
-			quiet = append(quiet, held) // it may take a while to answer, so the others come first
+			quiet = append(quiet, held) // this connection may take a while to answer, so the others come first
 		default:
 			held.ReleaseUnused()
 		}

@@ -25,9 +25,9 @@ type manager struct {
 }
 
 type server struct {
-	// down is whether the server refuses connections and breaks those that it has.
+	// down reports whether the server refuses new connections and breaks existing ones.
 	down bool
-	// hangs is whether the server accepts everything and answers nothing.
+	// hangs reports whether the server accepts requests and never answers.
 	hangs bool
 	// takes is how long a request takes.
 	takes time.Duration
@@ -122,8 +122,7 @@ func (w *wire) Close() { w.manager.change(w.address, func(s *server) { s.open-- 
 // connectTime is enough for a pool to connect to servers that answer.
 const connectTime = 10 * time.Millisecond
 
-// run runs a test with a pool of connections to a manager, in a bubble whose time passes at
-// once.
+// run runs a test with a pool of connections to a manager, in a synctest bubble with fake time.
 func run(t *testing.T, m *manager, config Config[*wire], test func(t *testing.T, p *Pool[*wire])) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

@@ -81,7 +81,7 @@ func Follow(ctx context.Context, dir string, types Types, use func(map[string]ke
 		Also:      f.subdirectories,
 		Matters:   func(name string) bool { return !strings.HasPrefix(name, ".") },
 		Look:      f.look,
-		Problem:   func(error) {}, // the interval finds the changes
+		Problem:   func(error) {}, // the regular reads find the changes
 		Interval:  pollInterval,
 		Unwatched: time.Second,
 		Quiet:     50 * time.Millisecond,

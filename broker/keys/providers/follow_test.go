@@ -28,7 +28,7 @@ func (f *fake) Status() []pool.Status                             { return nil }
 func (f *fake) Check(context.Context) (string, error)             { return "1", nil }
 func (f *fake) Close()                                            { close(f.closed) }
 
-// followed is a directory of providers of the fake type, and what was seen of it.
+// followed is a directory of providers of the fake type, with the events that the test has seen.
 type followed struct {
 	t      *testing.T
 	dir    string

@@ -26,7 +26,7 @@ const (
 	ClientKey         = "tls.key" // PEM
 	Authorities       = "ca.crt"  // PEM; without it, the authorities of the system
 	Token             = "token"   // of OpenBao
-	PIN               = "pin"     // of PKCS #11
+	PIN               = "pin"     // for PKCS #11
 	AccessKeyID       = "aws_access_key_id"
 	SecretAccessKey   = "aws_secret_access_key"
 	SessionToken      = "aws_session_token"

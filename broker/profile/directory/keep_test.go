@@ -61,8 +61,7 @@ func TestAStateDirectoryBehindALinkIsRefusedAndLeftAsItIs(t *testing.T) {
 	}
 }
 
-// Only root can give a directory away, so that anybody else has none of another user
-// to try this with.
+// Only root can change the owner of a directory, so other users cannot run this test.
 func TestAStateDirectoryOfAnotherUserIsRefusedAndLeftAsItIs(t *testing.T) {
 	if os.Geteuid() != 0 {
 		return

@@ -15,16 +15,15 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 )
 
-// leaveKept keeps the set with revision 7 in a state directory, as a broker does that
-// then ends. It returns the directory of the profiles, the directory of the state, and the one
-// in it that has the set.
+// leaveKept leaves the set with revision 7 in a state directory, like a broker that has ended. It returns the directory of the
+// profiles, the state directory, and the directory in it with the set.
 func leaveKept(t *testing.T) (dir, state, current string) {
 	t.Helper()
 	dir, state = t.TempDir(), t.TempDir()
 	project(t, dir, signedSet(t, "sha-256", 7))
 	first := watch(t, dir, directory.WithTrust(trusting(2), state))
 	first.serves("sha-256", directory.Loaded)
-	first.stop() // else it would keep the next set, too
+	first.stop() // otherwise it would also store the next set
 	current, err := filepath.EvalSymlinks(filepath.Join(state, "..data"))
 	must(t, err)
 	return dir, state, current
@@ -104,7 +103,7 @@ func TestWhereNothingTellsWhatWasServedNoSetIsTaken(t *testing.T) {
 			second.rejects("", directory.NoProfiles, "what is kept in "+state+" is damaged, so the broker does not know which set it served last, and serves none: to accept any signed set again, stop the broker, empty that directory and start the broker, or delete the pod")
 			second.stop()
 
-			// What the sentence says helps.
+			// The advice in the message helps.
 			must(t, os.RemoveAll(state))
 			third := watch(t, dir, directory.WithTrust(trusting(2), state))
 			third.serves("sha-512", directory.Loaded)
@@ -112,7 +111,7 @@ func TestWhereNothingTellsWhatWasServedNoSetIsTaken(t *testing.T) {
 	}
 }
 
-// A broker before records wrote none, and one can end before it has written its own.
+// An older broker writes no record, and a broker can end before it has written its record.
 func TestASetThatIsKeptWithoutARecordIsServedAndGetsOne(t *testing.T) {
 	dir, state, _ := leaveKept(t)
 	must(t, os.Remove(filepath.Join(state, newest)))
@@ -135,7 +134,7 @@ func TestAKeptSetThatIsWholeAndNotTrustedAnyMoreIsTakenWhenItIsSignedAnew(t *tes
 	if event := second.next(); !event.Kept || event.Set != nil {
 		t.Fatalf("event %+v, want one that refuses what was kept", event)
 	}
-	second.next() // the directory has that one, too
+	second.next() // the profile directory has this set, too
 	project(t, dir, signedBy(t, 1, trust.Audience, file("sha-256"), 6))
 	second.rejects("", directory.NoProfiles, "the set has the revision 6, expected at least 7, which this broker has served")
 	project(t, dir, signedBy(t, 1, trust.Audience, file("sha-256"), 7))

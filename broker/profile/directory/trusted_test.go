@@ -22,13 +22,13 @@ func signingKey(b byte) ed25519.PrivateKey {
 	return ed25519.NewKeyFromSeed(bytes.Repeat([]byte{b}, ed25519.SeedSize))
 }
 
-// trusting is what the sources of these tests demand.
+// trusting returns the trust settings of the sources in these tests.
 func trusting(lowest int64) signed.Trust {
 	public, _ := signingKey(1).Public().(ed25519.PublicKey)
 	return signed.Trust{Keys: []ed25519.PublicKey{public}, Audience: here, Lowest: lowest}
 }
 
-// signedSet is a set with a number, as the operator writes it.
+// signedSet returns a set with a number, as the operator writes it.
 func signedSet(t *testing.T, algorithm string, revision int64) map[string]string {
 	t.Helper()
 	return signedBy(t, 1, here, file(algorithm), revision)
@@ -41,7 +41,7 @@ func signedBy(t *testing.T, key byte, audience, content string, revision int64) 
 	return map[string]string{profile.FileName: content, signed.FileName: string(signature)}
 }
 
-// revision checks what the state tells.
+// revision checks the revision in the state.
 func (s *source) revision(want int64) {
 	s.t.Helper()
 	if got := s.State().Revision; got != want {
@@ -49,7 +49,7 @@ func (s *source) revision(want int64) {
 	}
 }
 
-// rejects waits for the sentence with which something is refused.
+// rejects waits until a set is rejected, and checks the message.
 func (s *source) rejects(algorithm string, reason directory.Reason, sentence string) {
 	s.t.Helper()
 	event := s.next()
@@ -157,10 +157,10 @@ func TestTheEndOfTheProcessIsNoWayBack(t *testing.T) {
 			first.serves("sha-384", directory.Loaded)
 			project(t, dir, signedSet(t, "sha-256", 7))
 			first.serves("sha-256", directory.Loaded)
-			first.stop() // else it would keep the next set, too
+			first.stop() // otherwise it would also store the next set
 			project(t, dir, test.files)
 
-			// The second one learns of the first one from the directory alone.
+			// The second source knows about the first one only from the directory.
 			second := watch(t, dir, directory.WithTrust(trusting(2), state))
 			if event := second.next(); !event.Kept || event.Set == nil || event.Revision != 7 {
 				t.Fatalf("began with %+v, want what was kept", event)
@@ -205,7 +205,7 @@ func TestWhatIsKeptIsForTheBrokerAlone(t *testing.T) {
 		}
 		return err
 	}))
-	// The set before may be there until the next is kept; beside them is the record.
+	// The previous set may stay until the next set is stored. The directory also has the record.
 	if len(modes) > 1+2*3+1 {
 		t.Errorf("%d files and directories are kept, want the files of two sets at most and the record: %v", len(modes), modes)
 	}
@@ -239,7 +239,7 @@ func TestADamagedStateCountsAsNoneAndIsTold(t *testing.T) {
 			project(t, dir, signedSet(t, "sha-256", 7))
 			first := watch(t, dir, directory.WithTrust(trusting(5), state))
 			first.serves("sha-256", directory.Loaded)
-			first.stop() // else it would keep the next set, too
+			first.stop() // otherwise it would also store the next set
 			current, err := filepath.EvalSymlinks(filepath.Join(state, "..data"))
 			must(t, err)
 			test.damage(t, current)
@@ -266,10 +266,10 @@ func TestASetThatCannotBeKeptIsNotServedUntilItCan(t *testing.T) {
 	project(t, dir, signedSet(t, "sha-256", 7))
 	s := watch(t, dir, directory.WithTrust(trusting(0), state), directory.WithPollInterval(5*time.Millisecond))
 	s.serves("sha-256", directory.Loaded)
-	must(t, os.Rename(state, state+".away")) // root may write where nobody else may
+	must(t, os.Rename(state, state+".away")) // root may write everywhere
 	project(t, dir, signedSet(t, "sha-512", 8))
 	s.serves("sha-256", directory.NotKept)
-	for range 3 { // the log says it once
+	for range 3 { // the log reports it only once
 		if event := <-s.events; event.Result != directory.ResultUnchanged {
 			t.Fatalf("event %+v, want one that tells of nothing new", event)
 		}
@@ -294,7 +294,7 @@ func TestFilesThatAreWrittenOneByOneAreTakenTogether(t *testing.T) {
 				write(t, filepath.Join(dir, name), next[name])
 			}
 			s.serves("sha-512", directory.Loaded)
-			// What stays in pieces is refused.
+			// A set that stays incomplete is refused.
 			write(t, filepath.Join(dir, profile.FileName), file("sha-384"))
 			s.serves("sha-512", directory.SignatureRejected)
 		})

@@ -22,8 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// never is a poll interval that no test reaches, so that only the file system's
-// notifications can have brought a change.
+// never is a poll interval that no test reaches. So only notifications of the file system can report a change.
 const never = time.Hour
 
 // waitLimit is far above what anything here takes; only a failure reaches it.

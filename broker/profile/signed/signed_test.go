@@ -21,7 +21,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 )
 
-// Keys are made of one byte each, so that everything here is the same each time.
+// Each key is made from one byte, so that the tests are deterministic.
 func key(b byte) ed25519.PrivateKey {
 	return ed25519.NewKeyFromSeed(bytes.Repeat([]byte{b}, ed25519.SeedSize))
 }
@@ -291,7 +291,7 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// What is read can be written again, and says the same.
+		// A parsed statement can be encoded again, and has the same meaning.
 		again, err := signed.Sign(s, key(1))
 		if err != nil {
 			t.Fatalf("%+v was read, but cannot be signed: %v", s, err)

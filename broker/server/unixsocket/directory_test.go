@@ -15,7 +15,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/unixsocket"
 )
 
-// What a link leads to keeps its mode, whoever it belongs to.
+// The target of a link keeps its mode, whichever user owns it.
 func TestTheTargetOfALinkIsNeitherUsedNorChanged(t *testing.T) {
 	parent := socketDir(t)
 	dir := filepath.Join(parent, "sockets")
@@ -46,7 +46,7 @@ func TestALinkAboveTheDirectoryIsTheSystemsOwn(t *testing.T) {
 func TestADirectoryOfAnotherUserIsRefusedAndLeftAsItIs(t *testing.T) {
 	owner := os.Geteuid()
 	if owner == 0 {
-		owner = 1001 // only root can give a directory away; what anybody else makes is its own
+		owner = 1001 // only root can change the owner of a directory
 	}
 	for sentence, test := range map[string]struct {
 		theirs  string
@@ -79,7 +79,7 @@ func TestADirectoryOfAnotherUserIsRefusedAndLeftAsItIs(t *testing.T) {
 	}
 }
 
-// Members of the group may enter the directory, and so could lock it.
+// Members of the group may enter the directory, so they could lock it.
 func TestNobodyElseKeepsABrokerFromStartingByALockOfTheDirectory(t *testing.T) {
 	dir := socketDir(t)
 	other, err := os.Open(dir)

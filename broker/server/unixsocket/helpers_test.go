@@ -28,7 +28,7 @@ func socketDir(t testing.TB) string {
 	return dir
 }
 
-// dial tries whether a socket takes connections.
+// dial tries to connect to a socket.
 func dial(t testing.TB, socket string) error {
 	t.Helper()
 	var dialer net.Dialer

@@ -87,7 +87,7 @@ func TestOnlyTheBrokersUserMayConnectWithoutAGroup(t *testing.T) {
 }
 
 func TestTheGroupMayConnectWhereThereIsOne(t *testing.T) {
-	// One that the test may give files to, whoever runs it.
+	// A group that may own files of the test, whichever user runs the test.
 	group := os.Getegid()
 	if os.Geteuid() == 0 {
 		group = 60471
@@ -342,5 +342,5 @@ func TestNothingIsLeftBehindWhenOneSocketOfManyFails(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "side")); err != nil {
 		t.Fatal(err)
 	}
-	listen(t, options(dir, "app", "side")) // nor is the directory locked
+	listen(t, options(dir, "app", "side")) // the directory is not locked either
 }

@@ -53,7 +53,7 @@ type Settings struct {
 	MaxSessions int `yaml:"MaxSessions,omitempty"`
 	// WrappingKey is the id of the AES key of 256 bits that wraps the keys of sessions.
 	WrappingKey string `yaml:"WrappingKey,omitempty"`
-	// KeysInClear stores keys of sessions as they are: whoever reads Redis reads all requests.
+	// KeysInClear stores keys of sessions as they are: anybody who reads Redis reads all requests.
 	KeysInClear bool `yaml:"KeysInClear,omitempty"`
 
 	dir string

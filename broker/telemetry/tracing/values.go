@@ -96,7 +96,7 @@ func list(value string, allowed ...string) ([]string, error) {
 		}
 	}
 	if len(names) > 1 && slices.Contains(names, exporterNone) {
-		return nil, errors.New("expected none without other names")
+		return nil, errors.New("expected none as the only name")
 	}
 	slices.Sort(names)
 	return slices.Compact(names), nil

@@ -27,7 +27,7 @@ func Example() {
 	}
 	s, err := handshake.Finish(begin(handshake.Request()))
 	if err != nil {
-		fmt.Println(err) // session.ErrNotAuthentic: somebody is in between
+		fmt.Println(err) // session.ErrNotAuthentic: there is an attacker in the middle
 		return
 	}
 	defer s.Close()

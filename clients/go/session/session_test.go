@@ -22,7 +22,7 @@ import (
 	"time"
 )
 
-// server is the other side of a session, written a second time.
+// server is the other side of a session, which shares no code with the broker.
 type server struct {
 	reply  InitReply
 	secret []byte

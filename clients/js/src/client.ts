@@ -156,7 +156,7 @@ export class Client implements AsyncDisposable {
   }
 
   /**
-   * Returns the data keys of several wrapped keys. The promise is fulfilled also if some of them, or
+   * Returns the data keys of several wrapped keys. The promise is fulfilled even if some of them, or
    * all, could not be unwrapped. The client does not try these again.
    */
   unwrapBatch(

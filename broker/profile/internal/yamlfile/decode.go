@@ -35,7 +35,7 @@ func (d *decoder) spend(n *yaml.Node) bool {
 }
 
 // resolve returns the node that an alias stands for, or n itself. An alias inside its own anchor
-// does not loop for ever, because each step reduces budget.
+// does not loop forever, because each step reduces budget.
 func (d *decoder) resolve(n *yaml.Node, at Place) (*yaml.Node, bool) {
 	if !d.spend(n) {
 		return nil, false

@@ -122,7 +122,7 @@ func (c *Conn) Close() error {
 	c.mu.Unlock()
 	c.endReplies(func(*Slot) bool { return true })
 	err := c.UnixConn.Close() // waits for a read that has begun
-	c.endTurn()               // that read may have taken a turn
+	c.endTurn()               // the earlier read may have taken a turn
 	return err
 }
 

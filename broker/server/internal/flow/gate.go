@@ -68,7 +68,7 @@ func (g *gate) enter(holder turnHolder) {
 	defer watch.Stop()
 	g.waiting.Add(1)
 	defer g.waiting.Add(-1)
-	_ = g.turns.Acquire(context.Background(), 1) // only the end of a context is an error
+	_ = g.turns.Acquire(context.Background(), 1) // the only possible error is the end of the context
 	g.take(holder)
 }
 
@@ -148,7 +148,7 @@ func (c *Caller) pause() {
 	calls, same := c.present(), 0
 	for n := 1; n < longestPause && c.busy(); n++ {
 		if same == maxPauses {
-			c.arriving.Store(0) // these never take a slot
+			c.arriving.Store(0) // these calls never take a slot
 			return
 		}
 		<-time.After(pauseTime)
@@ -180,7 +180,7 @@ func NoteCall(ctx context.Context, _ *tap.Info) (context.Context, error) {
 // arrived records that a call of NoteCall is about to take its slot.
 func (c *Caller) arrived() {
 	if c.arriving.Add(-1) < 0 {
-		c.arriving.Add(1) // it was given up, see pause
+		c.arriving.Add(1) // the turn was given up, see pause
 	}
 }
 

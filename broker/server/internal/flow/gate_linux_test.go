@@ -15,7 +15,7 @@ import (
 )
 
 func TestNoMoreConnectionsOfACallerAreReadAtOneTimeThanItsGateLetsIn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // so that no turn seems to last a second
+	synctest.Test(t, func(t *testing.T) { // so that no turn appears to last longer than a second
 		const turns, connections, rounds = 2, 16, 200
 		c := callerOfTest(connections, 1, 1<<20)
 		c.gate = newGate(turns)
@@ -62,7 +62,7 @@ func TestAConnectionThatCannotBeWrittenToLetsOthersThrough(t *testing.T) {
 	for _, conn := range []*readyPair{stalled, other} {
 		conn.write(t)
 	}
-	stalled.read(t, pool) // and gRPC does not go on, since a write does not end
+	stalled.read(t, pool) // and gRPC does not continue, because a write blocks
 	stalled.writing.Store(time.Now().UnixNano())
 	other.read(t, pool)
 	stalled.writing.Store(0)

@@ -19,7 +19,7 @@ func TestACallerIsThrottledByManyMisusesAndByNoSingleOne(t *testing.T) {
 			t.Fatalf("throttled after %d calls, want %d", n, throttleMisuses)
 		}
 	}
-	// As if all of them had been a while ago.
+	// From here on, all misuses are old.
 	c.misusesSince.Add(-int64(2 * throttleTime))
 	c.noteMisuse()
 	if c.throttled() {

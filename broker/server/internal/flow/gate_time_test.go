@@ -28,7 +28,7 @@ func TestConnectionsWaitInTheirOrder(t *testing.T) {
 		if !g.tryEnter(first) {
 			t.Fatal("the first connection did not get a turn")
 		}
-		var order []int // each in its turn
+		var order []int // one after the other
 		for n := range connections {
 			go func() {
 				turn := new(Turn)
@@ -68,7 +68,7 @@ func TestATurnThatLastsASecondGoesToTheNextOneAndNotToAllThatWait(t *testing.T) 
 			t.Errorf("the next one waited %s, want %s", took, longestTurn)
 		}
 		<-time.After(gateTime)
-		g.release(first) // it lost its turn, so that nobody else gets one
+		g.release(first) // it has lost its turn, so no other one gets a turn
 		synctest.Wait()
 		if len(entered) > 0 {
 			t.Fatalf("%d more have a turn, although there is only one", len(entered))
@@ -110,7 +110,7 @@ func TestACallerIsNotReadWhileItHasAQuarterOfItsCalls(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c, left := leaving(test.calls, test.arriving)
-				for range 2 { // each time one ends it waits anew
+				for range 2 { // each time one ends it waits again
 					<-time.After(maxPauses * pauseTime * 3 / 4)
 					synctest.Wait()
 					if c.gate.tryEnter(new(Turn)) {

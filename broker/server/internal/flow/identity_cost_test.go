@@ -13,7 +13,7 @@ import (
 )
 
 func TestToJudgeACallerTakesNoMemory(t *testing.T) {
-	dir, err := os.MkdirTemp("", "broker") // whose path is short enough for a socket
+	dir, err := os.MkdirTemp("", "broker") // a directory whose path is short enough for a socket
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -161,8 +161,7 @@ func TestAReadEndsWithoutABuffer(t *testing.T) {
 	}
 }
 
-// gRPC does not promise to look for the method: a version that looks for another
-// one would take more memory and say nothing.
+// gRPC does not guarantee that it uses the method. Without this test, a version that does not use it would silently take more memory.
 func TestTheServerOfGRPCReadsByReadOnReady(t *testing.T) {
 	conn, client := connected(t)
 	server := grpc.NewServer(grpc.Creds(Credentials{}))

@@ -46,7 +46,7 @@ func TestAReplyThatGRPCDroppedGivesBackWhatItsCallHeld(t *testing.T) {
 				t.Errorf("the call is given back: %t, want %t", back, test.back)
 			}
 			conn.writing.Store(0)
-			written.Free() // gRPC did have it
+			written.Free() // gRPC had taken the memory
 			checkNothingTaken(t, c)
 		})
 	}

@@ -44,7 +44,7 @@ func TestAReplyThatNeedsMoreThanItsRequestGetsItOrIsRefused(t *testing.T) {
 		t.Errorf("there is room: %v", err)
 	}
 	other := enterOfTest(t, conn)
-	if !other.takeMore(memory/2 - 64) { // the reply has a few bytes beside its content
+	if !other.takeMore(memory/2 - 64) { // the reply has a few bytes in addition to its content
 		t.Error("there is room for half of the memory")
 	}
 	second := enterOfTest(t, conn)
@@ -70,7 +70,7 @@ func TestAReplyKeepsNoMoreMemoryThanItHasBytes(t *testing.T) {
 			t.Fatal(err)
 		}
 		reply := wrapperspb.Bytes(make([]byte, test.reply))
-		reply.Value = reply.Value[:2*test.reply-proto.Size(reply)] // less the field that it is in
+		reply.Value = reply.Value[:2*test.reply-proto.Size(reply)] // minus the overhead of its field
 		if err := encodeOfTest(p, reply); err != nil {
 			t.Fatal(err)
 		}
@@ -88,8 +88,7 @@ func TestAReplyKeepsNoMoreMemoryThanItHasBytes(t *testing.T) {
 	checkNothingTaken(t, c)
 }
 
-// A slot goes back to a pool for the next call. Were one given back twice, or after
-// it belongs to another call, the numbers would not come out.
+// A slot returns to a pool for the next call. If it were returned twice, or after another call got it, the counts would be wrong.
 func TestSlotsAreGivenBackOnceHoweverConnectionsAndRepliesEnd(t *testing.T) {
 	const rounds, calls, memory = 300, 16, 1 << 20
 	c := callerOfTest(rounds, calls, memory)
@@ -120,7 +119,7 @@ func TestSlotsAreGivenBackOnceHoweverConnectionsAndRepliesEnd(t *testing.T) {
 					return
 				}
 				slice := p.wireMessage()
-				if i%4 == 1 { // gRPC does not let go of it
+				if i%4 == 1 { // gRPC does not release it
 					return
 				}
 				slice.Free()
@@ -196,6 +195,6 @@ func TestAConnectionThatIsClosedIsForgotten(t *testing.T) {
 	if !c.admit(connOfTest(t, c)) {
 		t.Error("a connection that is closed keeps its room")
 	}
-	p.End() // by its handler, which learns of the end
+	p.End() // the handler releases it when it notices the end
 	checkNothingTaken(t, c)
 }

@@ -80,7 +80,7 @@ func TestSmallMessagesAreTransferredAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	over, cancel := context.WithCancel(t.Context())
-	cancel() // whatever waits fails
+	cancel() // all waiting transfers fail
 	if err := small.TakeMemory(over, named("M"), SmallMessage, limitTime); err != nil {
 		t.Errorf("a small message waits for a large one: %v", err)
 	}

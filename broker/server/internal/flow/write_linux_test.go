@@ -13,7 +13,7 @@ import (
 
 func TestAWriteWaitsForAClientThatReadsLater(t *testing.T) {
 	conn, client := connected(t)
-	want := bytes.Repeat([]byte("reply"), 1<<20) // many times what the system buffers
+	want := bytes.Repeat([]byte("reply"), 1<<20) // many times the size of the system's buffers
 	written := make(chan error, 1)
 	go func() {
 		n, err := conn.Write(want)

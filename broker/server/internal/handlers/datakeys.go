@@ -191,7 +191,7 @@ type wrapping struct {
 	id      string // the id of the key in the profile
 	key     *keys.Key
 	header  blob.Header
-	wrapped []byte // what the key has to unwrap, nil for a new data key
+	wrapped []byte // the wrapped key that the key has to unwrap, nil for a new data key
 }
 
 // standardProvider is the name of the default provider in wrapped keys. No other provider can
@@ -348,7 +348,7 @@ func (w *wrapping) open(given WrappedKey) (dataKey []byte, err error) {
 		return wrapper.Unwrap(ctx, name, wrapped, additional)
 	}
 	if _, local := wrapper.(keys.LocalWrapper); !local {
-		wrapped = slices.Clone(wrapped) // it belongs to the call, which may end before the unwrap does
+		wrapped = slices.Clone(wrapped) // the key belongs to the call, which may end before the unwrap
 		return w.h.DataKeys.Get(w.call.contextOf(w.key), w.cacheID(given), unwrap)
 	}
 	if given.Turn {

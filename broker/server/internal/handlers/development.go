@@ -38,7 +38,7 @@ func (h *Handlers) Benchmark(ctx context.Context) (string, error) {
 	select {
 	case h.development <- struct{}{}:
 		func() {
-			defer func() { <-h.development }() // after a panic as well, so that later measurements can run
+			defer func() { <-h.development }() // deferred, so that later measurements can run even after a panic
 			measured, err = engine.Benchmark(ctx)
 		}()
 	case <-ctx.Done():
@@ -51,7 +51,7 @@ func (h *Handlers) Benchmark(ctx context.Context) (string, error) {
 		return "", status.Errorf(codes.DeadlineExceeded, "Benchmark: the measurement did not end within %s or before the deadline of the call", maxBenchmarkTime)
 	case err != nil:
 		h.logger.ErrorContext(ctx, "a measurement failed", "error", err)
-		return "", status.Error(codes.Internal, "Benchmark: failed because of an error inside the broker; the broker's log has it")
+		return "", status.Error(codes.Internal, "Benchmark: failed because of an error inside the broker; the broker's log has the details")
 	}
 	type result struct {
 		Name string `json:"name"`

@@ -70,7 +70,7 @@ func NewHandlers(logger *slog.Logger, metrics *telemetry.Metrics) *Handlers {
 func (h *Handlers) Use(set *profile.Set, revision int64) {
 	next := served.New(set, revision, h.Metrics.Profiles(set))
 	h.Served.Store(next)
-	h.DataKeys.Forget() // for a profile may not allow any more what it allowed
+	h.DataKeys.Forget() // because a profile may no longer allow the use of the data keys
 	h.Sessions.Keep(next.SessionPolicy)
 }
 
@@ -182,7 +182,7 @@ func (h *Handlers) Ended(c *Call, code codes.Code, started, ended time.Time) {
 // the client. what names the request.
 func (h *Handlers) Panicked(what string, cause any) error {
 	text, stack := defect.Describe(cause)
-	h.logger.LogAttrs(context.Background(), slog.LevelError, "a request failed because of a defect in the broker; the others are not affected",
+	h.logger.LogAttrs(context.Background(), slog.LevelError, "a request failed because of a defect in the broker; other requests are not affected",
 		slog.String("operation", what), slog.String("cause", text), slog.String("stack", stack))
 	return status.Errorf(codes.Internal, "%s: failed because of a defect in the broker, whose log has the details", what)
 }

@@ -192,7 +192,7 @@ func (h *Handlers) keyError(c *Call, name, id string, err error) error {
 	case errors.As(err, &missing) && missing.Provider == "":
 		return requests.Refused(codes.FailedPrecondition, c.Operation, name, "the key %q cannot be found, because this broker was given no keys; start it with --keys-dir", id)
 	case errors.As(err, &missing):
-		return requests.Refused(codes.FailedPrecondition, c.Operation, name, "the key %q cannot be found, because this broker has no key provider %q and no key gateway; a pod that is older than the first key of a key provider in its namespace has to be created again", id, missing.Provider)
+		return requests.Refused(codes.FailedPrecondition, c.Operation, name, "the key %q cannot be found, because this broker has no key provider %q and no key gateway; a pod that was created before its namespace had the first key of a key provider has to be created again", id, missing.Provider)
 	case errors.Is(err, keys.ErrNotFound):
 		return requests.Refused(codes.NotFound, c.Operation, name, "there is no key %q", id)
 	case errors.Is(err, keys.ErrDenied):
@@ -257,5 +257,5 @@ func isKeyError(err error) bool {
 func (h *Handlers) internal(c *Call, name, message string, err error) error {
 	h.logger.LogAttrs(c.Context, slog.LevelError, message,
 		slog.String("operation", c.Operation.String()), slog.String("profile", name), slog.Any("error", err))
-	return requests.Refused(codes.Internal, c.Operation, name, "failed because of an error inside the broker; the broker's log has it")
+	return requests.Refused(codes.Internal, c.Operation, name, "failed because of an error inside the broker; the broker's log has the details")
 }

@@ -18,8 +18,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
 )
 
-// lateKeys is a key manager that answers when the call is over, and says so in
-// one of the ways in which key managers do.
+// lateKeys is a key manager that answers only after the deadline of the call, with one of the usual errors.
 type lateKeys struct{ says func(context.Context) error }
 
 func (k lateKeys) Key(ctx context.Context, _ keys.Name) (*keys.Key, error) {
@@ -85,7 +84,7 @@ func TestACallWhoseTimeIsOverInAKeyManagerIsCalledThat(t *testing.T) {
 	}
 }
 
-// noted is a provider without keys that notes what it was asked for.
+// noted is a provider without keys that records the requests.
 type noted struct{ name *keys.Name }
 
 func (n noted) Key(_ context.Context, name keys.Name) (*keys.Key, error) {
@@ -114,7 +113,7 @@ func anyKey(t *testing.T) *profile.KeyPolicy {
 	return p.Signature().Keys()
 }
 
-// past is a context whose deadline has passed.
+// past returns a context whose deadline has passed.
 type past struct{ context.Context }
 
 func (past) Deadline() (time.Time, bool) { return time.Unix(0, 0), true }

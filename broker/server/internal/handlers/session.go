@@ -111,11 +111,11 @@ func (h *Handlers) sessionError(c *Call, name string, err error) error {
 	case errors.Is(err, session.ErrRefused):
 		return requests.Refused(codes.InvalidArgument, c.Operation, name, "the request is not authentic, belongs to no session of this caller, is outside the clock window, or was opened before")
 	case errors.Is(err, session.ErrEnded):
-		return requests.Refused(codes.FailedPrecondition, c.Operation, name, "this caller has no such session, or it has ended, has sealed as many replies as it may, or has another key than the request had")
+		return requests.Refused(codes.FailedPrecondition, c.Operation, name, "this caller has no such session, or it has ended, has sealed its maximum number of replies, or has another key than the request had")
 	case errors.Is(err, session.ErrFull):
-		return requests.Refused(codes.ResourceExhausted, c.Operation, name, "the socket has as many sessions as it may; try again when some have ended")
+		return requests.Refused(codes.ResourceExhausted, c.Operation, name, "the socket has its maximum number of sessions; try again when some have ended")
 	case errors.Is(err, session.ErrBusy):
-		return requests.Refused(codes.ResourceExhausted, c.Operation, name, "the session or its socket has opened as many requests within the clock window as it may; try again later")
+		return requests.Refused(codes.ResourceExhausted, c.Operation, name, "the session or its socket has opened the maximum number of requests within the clock window; try again later")
 	case errors.Is(err, session.ErrNoShared):
 		return requests.Refused(codes.FailedPrecondition, c.Operation, name, "the profile keeps sessions in Redis, and this broker has no settings for Redis")
 	case errors.Is(err, session.ErrNoMemory):

@@ -21,7 +21,7 @@ func (h *Handlers) trace(c *Call, code codes.Code, started, finished time.Time) 
 		}
 	}()
 	method, called := grpc.Method(c.Context)
-	if !called { // a part of the broker has called
+	if !called { // the caller is a part of the broker
 		method = "/" + flow.CallerOf(c.Context).Container + "/" + c.Operation.String()
 	}
 	ended := tracing.Call{

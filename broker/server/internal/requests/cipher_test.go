@@ -97,8 +97,8 @@ func TestUnusualCipherRequestsAreLeftToTheLibrary(t *testing.T) {
 	}
 }
 
-// FuzzCipherRequest holds that whatever readCipher reads, the library reads the
-// same, save for metadata that was found to be right.
+// FuzzCipherRequest checks that the library reads the same as readCipher from every request, except for metadata that readCipher
+// has already checked.
 func FuzzCipherRequest(f *testing.F) {
 	for _, wire := range cipherRequests(f) {
 		f.Add(wire)
@@ -124,7 +124,7 @@ func FuzzCipherRequest(f *testing.F) {
 	})
 }
 
-// checkLeftOut fails where the metadata of a request is to be refused.
+// checkLeftOut fails if the metadata of a request must be refused.
 func checkLeftOut(t *testing.T, request proto.Message) {
 	t.Helper()
 	var err error

@@ -84,10 +84,10 @@ func received(t *testing.T, wire []byte) context.Context {
 	return grpc.NewContextWithServerTransportStream(ctx, &cannedStream{message: message})
 }
 
-// connectionInfo is what gRPC knows of a connection to a socket.
+// connectionInfo returns the information that gRPC has about a connection to a socket.
 func connectionInfo(t *testing.T) credentials.AuthInfo {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "broker") // whose path is short enough for a socket
+	dir, err := os.MkdirTemp("", "broker") // a directory whose path is short enough for a socket
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,7 +41,7 @@ var (
 // that the broker does not accept, and full is the answer if there is no room.
 func (g *Gateway) refusalOf(err error, refused, full *refusal) *refusal {
 	switch code := status.Code(err); {
-	case code == codes.InvalidArgument && g.ready(): // not because there is no such profile
+	case code == codes.InvalidArgument && g.ready(): // and not because the profile does not exist
 		return refused
 	case code == codes.ResourceExhausted:
 		return full

@@ -50,7 +50,7 @@ type appReply struct {
 // form, the host, and the forwarded headers of the client's request.
 func (c *call) newRequest(ctx context.Context, path string) *http.Request {
 	out := (&http.Request{
-		Method: c.r.Method, Host: c.r.Host, Header: http.Header{"User-Agent": nil}, // nil for none of Go's own
+		Method: c.r.Method, Host: c.r.Host, Header: http.Header{"User-Agent": nil}, // nil, so that Go adds no header of its own
 		URL:   &url.URL{Scheme: "http", Host: c.appHost, Opaque: path}, // Opaque is written as it is
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 	}).WithContext(ctx)
@@ -83,7 +83,7 @@ func (c *call) forward(opened *session.Opened) (*appReply, *refusal) {
 	if len(opened.Plaintext) > 0 {
 		out.Header.Set("Content-Type", contentTypeOf(opened.Plaintext))
 		out.ContentLength, out.GetBody = int64(len(opened.Plaintext)), body.open
-		out.Body, _ = body.open() // it fails only after its end
+		out.Body, _ = body.open() // this fails only after the end of the connection
 	}
 	return c.exchange(out, body)
 }

@@ -29,7 +29,7 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, *ref
 		w.Header().Set("Connection", "close")
 		return nil, tooSlow
 	default:
-		return nil, cryptoError // the client broke off, or its framing is wrong
+		return nil, cryptoError // the client has closed the connection, or its framing is wrong
 	}
 }
 

@@ -32,7 +32,7 @@ func connect(t testing.TB, f *fixture, clientID string, h2 bool) *sessionclient.
 	return f.client(t, h2).Connect(clientID)
 }
 
-// sendTarget sends a request without encryption whose target is written as it is, whatever its URL has.
+// sendTarget sends a request without encryption. The request line has exactly the given target, whatever the URL is.
 func sendTarget(t testing.TB, address, target string, r *http.Request) (sessionclient.Answer, []byte) {
 	t.Helper()
 	conn := must((&net.Dialer{}).DialContext(t.Context(), "tcp", address))

@@ -96,6 +96,6 @@ func (a *admitting) Accept() (net.Conn, error) {
 			}
 			return conn, nil
 		}
-		_ = conn.Close() // the client has sent nothing that was read
+		_ = conn.Close() // no byte of the client was read yet
 	}
 }

@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// A proxy in front may see the end of a request elsewhere than the gateway. Then a part of one client's request would be
-// a request of its own, and its answer the answer to another client.
+// A proxy in front of the gateway may see the end of a request at another place. Then a part of one client's request would become a
+// separate request, and another client would get its answer.
 func TestNothingFollowsARequestWhoseEndIsNotClear(t *testing.T) {
 	const rest = "0\r\n\r\n" // an empty body with Transfer-Encoding, and five bytes
 	for sentence, test := range map[string]struct {
 		head, rest string
-		codes      []int // of the request, and of the next one on the connection if that has an answer
+		codes      []int // the statuses of the request, and of the next request on the connection if that gets an answer
 	}{
 		"both ways to size":                        {"POST /a HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked", rest, []int{401}},
 		"both ways, with a tab":                    {"POST /a HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding:\tchunked", rest, []int{401}},

@@ -128,7 +128,7 @@ func newGateway(service *rpc.Service, logger *slog.Logger, options Options, time
 	return g
 }
 
-// Serve serves on a listener until Shutdown, and then returns nil. The caller has the share of
+// Serve serves a listener until Shutdown, and then returns nil. The caller has the share of
 // the gateway. Half of its connections are for clients, and half for the application.
 func (g *Gateway) Serve(listener net.Listener, caller *flow.Caller) error {
 	g.inside = flow.NewInside(caller, unixsocket.NewIdentity(g.Name, g.Profile))
@@ -146,7 +146,7 @@ func (g *Gateway) Shutdown(ctx context.Context) {
 	defer g.app.CloseIdleConnections()
 	g.conns.closeUnused()
 	if g.server.Shutdown(ctx) != nil {
-		_ = g.server.Close() // the connections end all the same
+		_ = g.server.Close() // the connections end nevertheless
 	}
 }
 

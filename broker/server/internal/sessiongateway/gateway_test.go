@@ -19,16 +19,16 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/sessionclient"
 )
 
-// versions are the client ids that make each version of the protocol.
+// versions are the client ids by the version of the protocol that they select.
 var versions = map[string]string{"session-v1": "", "session-v2": "shop-1"}
 
-// arrived is what the application got of a request.
+// arrived has the parts of a request that the application received.
 type arrived struct {
 	method, host, uri, body string
 	headers                 http.Header
 }
 
-// next returns the request that the application got. The client has its answer already.
+// next returns the request that the application received. The client has already received the answer.
 func next(t testing.TB, requests <-chan arrived) arrived {
 	t.Helper()
 	select {
@@ -136,7 +136,7 @@ func TestTheApplicationGetsNoOtherHeadersThanTheListed(t *testing.T) {
 			plain := must(http.NewRequestWithContext(t.Context(), http.MethodGet, c.URL+"/healthz", nil))
 			for _, r := range []*http.Request{encrypted, plain} {
 				for name, values := range hostile {
-					if h2 && (name == "Connection" || name == "Upgrade") { // which HTTP/2 does not have
+					if h2 && (name == "Connection" || name == "Upgrade") { // HTTP/2 does not have these headers
 						continue
 					}
 					r.Header[name] = values
@@ -173,7 +173,7 @@ func TestAPlainRequestArrivesOnlyAtListedPaths(t *testing.T) {
 	c := connect(t, f, "", false)
 	for sentence, test := range map[string]struct {
 		method, uri, body string
-		want              string // what arrives, empty for nothing
+		want              string // the value that arrives, empty if none does
 	}{
 		"a listed path":                         {"GET", "/healthz", "", "GET /healthz"},
 		"HEAD of a listed path":                 {"HEAD", "/healthz", "", "HEAD /healthz"},
@@ -220,8 +220,7 @@ func TestAPlainRequestArrivesOnlyAtListedPaths(t *testing.T) {
 	}
 }
 
-// A client that takes the gateway for its proxy names absolute URIs. The host of the URI is the
-// one of the request.
+// A client that uses the gateway as its proxy sends absolute URIs. The host of the URI is the host of the request.
 func TestARequestMayNameAnAbsoluteURI(t *testing.T) {
 	for version, clientID := range versions {
 		t.Run(version, func(t *testing.T) {

@@ -88,7 +88,7 @@ func rawRequest(t testing.TB, c *sessionclient.Client) string {
 	return text.String()
 }
 
-// large is an application whose reply no buffer of a connection takes as a whole.
+// large is an application whose reply is larger than the buffers of a connection.
 func large(w http.ResponseWriter, _ *http.Request) {
 	_, _ = io.WriteString(w, strings.Repeat("x", messages.MaxInputSize))
 }
@@ -195,7 +195,7 @@ func TestBeyondTheShareOfRequestsOthersAreRefused(t *testing.T) {
 func TestLargeRequestsWaitForMemoryAndAreRefusedThen(t *testing.T) {
 	f := start(t, func(http.ResponseWriter, *http.Request) {}, func(s *settings) { s.memory, s.times.memory = 4<<20, 50*time.Millisecond })
 	c := connect(t, f, "", false)
-	conn := dial(t, f) // it takes 3 MiB of 4
+	conn := dial(t, f) // it takes 3 of 4 MiB
 	if _, err := io.WriteString(conn, "POST /a HTTP/1.1\r\nHost: a\r\nX-Kid: a\r\nContent-Length: 1048576\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}

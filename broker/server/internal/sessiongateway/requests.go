@@ -83,7 +83,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := &call{Gateway: g, w: w, r: r, slot: slot, ctx: g.inside.Inside(withTrace(r))}
 	defer func() {
 		if cause := recover(); cause != nil {
-			_ = g.service.Panicked(callName.String(), cause) // which logs it
+			_ = g.service.Panicked(callName.String(), cause) // Panicked logs the cause
 			g.refuse(w, internalError)
 		}
 	}()
@@ -115,7 +115,7 @@ func receivedPath(r *http.Request) string {
 	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
 		return rest[end:]
 	}
-	return "/" // which an empty path stands for (RFC 9110, section 4.2.3)
+	return "/" // an empty path means "/" (RFC 9110, section 4.2.3)
 }
 
 // withTrace returns the context of a request with its trace context, in the form of gRPC.
@@ -220,7 +220,7 @@ func (c *call) header(name string) string { return strings.Join(c.r.Header[name]
 // encrypted serves an encrypted request.
 func (c *call) encrypted() *refusal {
 	switch c.r.Method {
-	case http.MethodHead, http.MethodConnect, http.MethodTrace: // which cannot have an encrypted reply
+	case http.MethodHead, http.MethodConnect, http.MethodTrace: // replies to these methods cannot be encrypted
 		return wrongMethod
 	}
 	size := planned(c.r.ContentLength)
@@ -287,7 +287,7 @@ func (c *call) seal(opened *session.Opened, from *appReply) *refusal {
 	c.w.Header().Set("Content-Type", "application/octet-stream")
 	code := from.status
 	switch code {
-	case http.StatusNoContent, http.StatusResetContent, http.StatusNotModified: // which have no body
+	case http.StatusNoContent, http.StatusResetContent, http.StatusNotModified: // these methods have no body
 		code = http.StatusOK
 	}
 	c.write(c.w, code, sealed.Body)

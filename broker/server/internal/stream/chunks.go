@@ -215,7 +215,7 @@ func (h *chunks) sendEnd(reply proto.Message) error {
 	if err := h.Slot.Encode(h.call.Operation, reply, h.call.ReplySize, nil); err != nil {
 		return err
 	}
-	_ = h.stream.SendMsg(h.Slot) // it fails if the client is gone; the slot belongs to gRPC now
+	_ = h.stream.SendMsg(h.Slot) // this fails if the client is gone; from here on the slot belongs to gRPC
 	return nil
 }
 

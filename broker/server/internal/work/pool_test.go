@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// crew is workers of a machine with three processors, and jobs that wait for each
-// other.
+// crew has the workers of a machine with three processors, and jobs that wait for each other.
 type crew struct {
 	*Pool
 	queue   Queue
@@ -24,7 +23,7 @@ func newCrew() *crew {
 	return c
 }
 
-// give gives them so many jobs, each of which waits until it may go on.
+// give gives the workers this many jobs. Each job waits until it may continue.
 func (c *crew) give(n int) {
 	for range n {
 		c.Submit(&c.queue, func() {
@@ -65,7 +64,7 @@ func TestAllProcessorsServeSlowCallsWhileNoQuickOnesCome(t *testing.T) {
 }
 
 func TestOneProcessorIsLeftForQuickCallsWhileTheyCome(t *testing.T) {
-	soon := time.Now().Add(time.Hour) // so that the test may take its time
+	soon := time.Now().Add(time.Hour) // so that slow tests do not change the result
 	t.Run("of those that are free", func(t *testing.T) {
 		c := newCrew()
 		c.NoteQuickCall(1, soon)
@@ -79,7 +78,7 @@ func TestOneProcessorIsLeftForQuickCallsWhileTheyCome(t *testing.T) {
 	t.Run("of those that are busy, once a job is done", func(t *testing.T) {
 		c := newCrew()
 		c.give(6)
-		for range 3 { // a worker that has not begun with a job ends where it is one too many
+		for range 3 { // an idle worker ends if there are too many workers
 			<-c.started
 		}
 		c.NoteQuickCall(1, soon)

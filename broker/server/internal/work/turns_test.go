@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// queues belong to two callers, a with three connections and b with one, for one
-// processor, which is busy until goOn is closed.
+// queues belong to two callers: a with three connections, and b with one. There is one processor, which is busy until goOn is closed.
 type queues struct {
 	*crew
 	from  map[string]*Queue

@@ -153,7 +153,7 @@ public final class Client implements AutoCloseable {
   }
 
   /**
-   * Returns the data keys of several wrapped keys. It returns also if some of them, or all, could
+   * Returns the data keys of several wrapped keys. It returns even if some of them, or all, could
    * not be unwrapped. The client does not try these again.
    *
    * @param request the request
