@@ -21,12 +21,12 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 )
 
-// The policies of the chart keep others from the ConfigMaps; these tests are of a time
-// in which the chart, and the operator with it, is not there.
+// The policies of the chart protect the ConfigMaps from other users. These tests are about a time in which the chart, and so the
+// operator, is not installed.
 
 const notKnown = "what this namespace served before is not known"
 
-// recorded waits until the operator's record says what the namespace was given last.
+// recorded waits until the operator's record has the last set of the namespace.
 func recorded(t *testing.T, namespace string) {
 	t.Helper()
 	ns := &corev1.Namespace{}
@@ -70,10 +70,10 @@ func TestWhileNoOperatorRunsNobodyMakesABaseline(t *testing.T) {
 			if err := apiServer.Delete(t.Context(), set); err != nil {
 				t.Fatal(err)
 			}
-		}, "it is not there, though the namespace had one"},
+		}, "it is missing, although the namespace had one"},
 		"a ConfigMap without set and annotations": {func(t *testing.T, set *corev1.ConfigMap) {
 			update(t, set, func(c *corev1.ConfigMap) { c.Data, c.Annotations = nil, nil })
-		}, "its set is not there, and what it says of removed profiles is not signed"},
+		}, "its set is missing, and its text about removed profiles is not signed"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			o := start(t)
@@ -104,7 +104,7 @@ func TestWhileNoOperatorRunsNobodyMakesABaseline(t *testing.T) {
 			expectServed(t, strong, broker) // the running broker keeps what it has
 
 			o.stop()
-			o = start(t) // which finds what the one before wrote
+			o = start(t) // a new operator, which finds the objects of the previous one
 			other := hashing(ns, "payments", "sha-384")
 			create(t, other)
 			expectWithheld(t, other, metav1.ConditionTrue, notKnown)
@@ -191,7 +191,7 @@ func TestWhatIsTamperedWithIsPutRightWhereTheProfilesStayed(t *testing.T) {
 			expectSigned(t, trustIn(t, o, ns), ns)
 			expectEvent(t, setIn(t, ns), corev1.EventTypeWarning, "BaselineMissing", "Its set is known")
 			p := hashing(ns, "payments", "sha3-512")
-			create(t, p) // may have been served, and removed
+			create(t, p) // the profile may have been served and removed before
 			allow(t, p, expectWithheld(t, p, metav1.ConditionTrue, notKnown))
 			expectFile(t, ns, fileOf("orders", "sha3-512", "payments", "sha3-512"))
 		})
@@ -212,7 +212,7 @@ func TestANamespaceThatWasNeverServedIsFreeWithAnyOperator(t *testing.T) {
 	expectStatus(t, p, has{accepted: "True Valid"})
 }
 
-// removeRecord deletes the record, but for the one in the form of earlier versions.
+// removeRecord deletes the record, except for the copy in the format of earlier versions.
 func removeRecord(t *testing.T) {
 	t.Helper()
 	for _, digit := range "0123456789abcdef" {
@@ -230,7 +230,7 @@ func TestTheRecordOfAnEarlierVersionCountsAfterTheUpgrade(t *testing.T) {
 	create(t, p)
 	expectFile(t, ns, fileOf("orders", "sha3-512"))
 	recorded(t, ns)
-	o.stop() // which leaves it to earlier versions, too
+	o.stop() // at its end it also writes the copy for earlier versions
 	removeRecord(t)
 	update(t, setIn(t, ns), func(c *corev1.ConfigMap) { c.Data[profile.FileName] = fileOf("orders", "sha-256") })
 	update(t, p, func(p *v1alpha1.CryptoProfile) { p.Spec.API.HashData.HashAlg = "sha-256" })

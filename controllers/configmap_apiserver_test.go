@@ -133,13 +133,13 @@ func TestTheLastProfileLeavesAnEmptySetUntilTheLastBrokerHasGone(t *testing.T) {
 	if err := apiServer.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: v1alpha1.ProfilesConfigMap}}); err != nil {
 		t.Fatal(err)
 	}
-	expectFile(t, ns, "[]\n") // or the pod would fall back to what it got at admission
+	expectFile(t, ns, "[]\n") // otherwise the pod would fall back to its snapshot from admission
 
 	update(t, pod.object, func(p *corev1.Pod) { p.Finalizers = []string{"example.com/still-ending"} })
 	if err := apiServer.Delete(t.Context(), pod.object, client.GracePeriodSeconds(0)); err != nil {
 		t.Fatal(err)
 	}
-	other := namespace(t, nil) // what comes later is done: so is what came before
+	other := namespace(t, nil) // a later change is done, so the earlier one is done, too
 	create(t, hashing(other, "orders", "sha3-512"))
 	expectFile(t, other, fileOf("orders", "sha3-512"))
 	expectFile(t, ns, "[]\n") // its broker may still run
@@ -188,7 +188,7 @@ func TestANamespaceThatIsBeingDeletedIsLeftAlone(t *testing.T) {
 	if err := apiServer.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: v1alpha1.ProfilesConfigMap}}); err != nil {
 		t.Fatal(err)
 	}
-	after := namespace(t, nil) // what comes later is done: so is what came before
+	after := namespace(t, nil) // a later change is done, so the earlier one is done, too
 	create(t, hashing(after, "orders", "sha3-512"))
 	expectFile(t, after, fileOf("orders", "sha3-512"))
 	expectNoFile(t, ns)

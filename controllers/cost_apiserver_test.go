@@ -173,7 +173,7 @@ func TestWhatARolloutCostsDependsOnThePodsThatGetAnotherSet(t *testing.T) {
 	t.Run("and nothing while nothing happens, however often the operator looks at the rollout", func(t *testing.T) {
 		requests, asked, looks := -1, 0, 0.0
 		eventually(t, "two looks make no request", func() error {
-			ended := reconciliations(t, "rollout") // before the requests are counted, which has those of all that ended
+			ended := reconciliations(t, "rollout") // before the requests are counted: all reconciliations have ended, and their requests are included
 			if now := counted.count(); now != requests {
 				requests, asked, looks = now, questions(pods), reconciliations(t, "rollout")
 			}
@@ -212,7 +212,7 @@ func TestAnEventOfAPodThatSaysNothingOfItsBrokerCostsNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// The event of a broker that began again comes after these.
+	// The event of a restarted broker comes after these.
 	last.status(func(status *corev1.PodStatus) { status.InitContainerStatuses[0].ContainerID = "test://2" })
 	eventually(t, "the broker that began again is asked", func() error {
 		if questions([]*pod{last}) == lastAsked {

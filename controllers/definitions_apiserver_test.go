@@ -30,8 +30,7 @@ const (
 	clusterDefinition    = "clustercryptoprofiles.cryptobroker.io"
 )
 
-// deleteDefinition deletes a resource definition and waits until it is gone; it
-// is there again when the test ends.
+// deleteDefinition deletes a resource definition, and waits until it is gone. The end of the test restores it.
 func deleteDefinition(t *testing.T, name string) {
 	t.Helper()
 	t.Cleanup(func() { makeDefinition(t, name) })
@@ -60,7 +59,7 @@ func makeDefinition(t *testing.T, name string) {
 	if err := yaml.Unmarshal(data, definition); err != nil {
 		t.Fatal(err)
 	}
-	// The API counts age in seconds: what was made before is to be older.
+	// The API has times in seconds. Wait, so that the earlier objects are older.
 	before := time.Now().Truncate(time.Second)
 	ctx := context.Background()
 	err = wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, patience, true, func(context.Context) (bool, error) {
@@ -78,8 +77,8 @@ func makeDefinition(t *testing.T, name string) {
 	}
 }
 
-// marked changes the ConfigMap of a namespace, and waits until the operator has put
-// it right: it has then seen all that happened before.
+// marked changes the ConfigMap of a namespace, and waits until the operator has corrected it. Then the operator has seen all
+// earlier changes.
 func marked(t *testing.T, ns string) {
 	t.Helper()
 	set := configMap(ns)
@@ -162,7 +161,7 @@ func TestProfilesThatGoWithTheirDefinitionStayServed(t *testing.T) {
 	expectServed(t, own, broker)
 	expectStatus(t, policy, has{accepted: "True Valid", namespaces: 1, says: "profiles that went with their definition are not taken out of service"})
 
-	// Nor when the definition is there again, without profiles.
+	// The set also stays when the definition exists again, without profiles.
 	makeDefinition(t, namespacedDefinition)
 	create(t, hashing(names[0], "orders", "sha-512"))
 	eventually(t, "the set with a part of its profiles is held", func() error {
@@ -179,14 +178,14 @@ func TestProfilesThatGoWithTheirDefinitionStayServed(t *testing.T) {
 	marked(t, names[1])
 	expectFile(t, names[1], own)
 
-	// Nor by an operator that has seen nothing of all that.
+	// The set also stays with a new operator, which has seen none of this.
 	o.stop()
 	o = start(t)
 	expectEvent(t, configMap(names[1]), "Warning", "ProfilesHeld", namespacedDefinition+" was deleted and made again")
 	marked(t, names[1])
 	expectFile(t, names[1], own)
 
-	// With all of them there again it goes on: they change, and can be deleted.
+	// When all profiles exist again, the set follows them: they can be changed and deleted.
 	create(t, hashing(names[0], "payments", "sha-512"))
 	expectFile(t, names[0], fileOf("orders", "sha-512", "payments", "sha-512"))
 	expectEvent(t, configMap(names[0]), "Normal", "ProfilesReleased", "")

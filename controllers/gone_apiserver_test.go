@@ -27,7 +27,7 @@ func TestAPodThatIsReplacedWhileItsAnnotationIsWrittenIsNoFailure(t *testing.T) 
 	orders := hashing(in, "orders", "sha-256")
 	create(t, orders)
 	var armed atomic.Bool
-	answered := make(chan int, 1) // what the API server answered to the annotation of the pod that was replaced
+	answered := make(chan int, 1) // the API server's answer to the annotation of the replaced pod
 	access := rest.CopyConfig(operatorConfig)
 	access.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(q *http.Request) (*http.Response, error) {
@@ -71,7 +71,7 @@ func TestAPodThatIsReplacedWhileItsAnnotationIsWrittenIsNoFailure(t *testing.T) 
 	}
 }
 
-// replace replaces a pod by another one of its name.
+// replace replaces a pod with another one of the same name.
 func replace(t *testing.T, name client.ObjectKey) {
 	old := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
 	if err := apiServer.Delete(t.Context(), old, client.GracePeriodSeconds(0)); err != nil {

@@ -19,8 +19,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers"
 )
 
-// There is no admission here: each change arrives as if it had not been seen
-// there.
+// There is no webhook here, so each change arrives without a check at admission.
 
 // digestOf returns the digest that a message names.
 var digestOf = regexp.MustCompile(`sha256:[0-9a-f]{64}`)
@@ -55,7 +54,7 @@ func expectWithheld(t *testing.T, object client.Object, status metav1.ConditionS
 	return message
 }
 
-// allow does what the message says.
+// allow follows the instructions of the message.
 func allow[T client.Object](t *testing.T, object T, message string) {
 	t.Helper()
 	digest := digestOf.FindString(message)
@@ -91,7 +90,7 @@ func TestAWeakerProfileIsWithheldUntilItIsAllowedAndThenOnce(t *testing.T) {
 	expectEvent(t, p, corev1.EventTypeWarning, "DowngradeWithheld", shaIsWeaker)
 	expectCounted(ns, 1, 0)
 	other := hashing(ns, "payments", "sha-384")
-	create(t, other) // what changes beside it is served
+	create(t, other) // other changes are served
 	expectFile(t, ns, fileOf("orders", "sha3-512", "payments", "sha-384"))
 
 	allow(t, p, message)
@@ -111,7 +110,7 @@ func TestAWeakerProfileIsWithheldUntilItIsAllowedAndThenOnce(t *testing.T) {
 func TestWhatAdmissionCannotSeeIsWithheld(t *testing.T) {
 	strong := fileOf("orders", "sha3-512")
 	tests := map[string]struct {
-		// removed tells that the strong profile stopped being served before.
+		// removed reports whether the strong profile was taken out of service before.
 		removed bool
 		weaken  func(t *testing.T, ns string, labels map[string]string) client.Object
 	}{
@@ -213,7 +212,7 @@ func TestWhatAdmissionCannotSeeIsWithheld(t *testing.T) {
 // running is the operator of the test at hand.
 var running operator
 
-// stop ends it, so that another may begin.
+// stop ends the operator, so that another one may start.
 func stop(t *testing.T) {
 	t.Helper()
 	running.stop()

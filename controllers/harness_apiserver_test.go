@@ -41,7 +41,7 @@ const (
 )
 
 var (
-	// apiServer is used by the tests, with all rights.
+	// apiServer is the client of the tests, with all rights.
 	apiServer client.WithWatch
 	// operatorConfig is used by the operator, with the rights of config/rbac.
 	operatorConfig *rest.Config
@@ -68,7 +68,7 @@ func TestMain(m *testing.M) {
 type operator struct {
 	metrics *prometheus.Registry
 	keys    *signing.Keys
-	// stop ends it and waits for the end.
+	// stop ends the operator and waits for its end.
 	stop func()
 }
 
@@ -133,14 +133,13 @@ func startAs(t *testing.T, access *rest.Config, change ...func(*controllers.Opti
 	return o
 }
 
-// namespace makes a namespace of the test's own.
+// namespace makes a namespace for the test.
 func namespace(t *testing.T, labels map[string]string) string {
 	t.Helper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-", Labels: labels}}
 	create(t, ns)
 	t.Cleanup(func() {
-		// Nobody finishes the deletion here: take away what would go on to
-		// concern later tests.
+		// No controller finishes the deletion here, so remove everything that would affect later tests.
 		ctx := context.Background()
 		for _, kind := range []client.Object{&v1alpha1.CryptoProfile{}, &corev1.Pod{}} {
 			if err := apiServer.DeleteAllOf(ctx, kind, client.InNamespace(ns.Name), client.GracePeriodSeconds(0)); err != nil {
@@ -207,7 +206,7 @@ func file(t *testing.T, namespace string) (string, error) {
 	return set.Data["Profiles.yaml"], err
 }
 
-// expectFile waits until the namespace's profile file is this.
+// expectFile waits until the profile file of the namespace equals the given file.
 func expectFile(t *testing.T, namespace, want string) {
 	t.Helper()
 	eventually(t, "the profile file is as expected", func() error {

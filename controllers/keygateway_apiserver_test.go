@@ -130,7 +130,7 @@ func TestASetThatNamesKeyProvidersWaitsForTheAuthorities(t *testing.T) {
 	encrypting.Spec.API.EncryptData = &v1alpha1.EncryptData{EncryptAlg: "aes-gcm", KeySize: 256, NonceStrategy: "random", KeyIDs: []v1alpha1.KeyID{{ID: "hsm/orders"}}}
 	create(t, encrypting)
 	create(t, hashing(other, "orders", "sha3-512"))
-	expectFile(t, other, fileOf("orders", "sha3-512")) // sets of others do not wait
+	expectFile(t, other, fileOf("orders", "sha3-512")) // the sets of other namespaces do not wait
 	var found corev1.ConfigMap
 	set := client.ObjectKey{Namespace: uses, Name: v1alpha1.ProfilesConfigMap}
 	if err := apiServer.Get(t.Context(), set, &found); !apierrors.IsNotFound(err) {

@@ -37,26 +37,26 @@ type pod struct {
 	object *corev1.Pod
 
 	mu sync.Mutex
-	// answer is what the broker says.
+	// answer is the broker's answer.
 	answer confirm.Answer
 	// values are the annotations seen so far.
 	values []string
-	// deaf is how many annotations it does not act on.
+	// deaf is the number of annotations that it ignores.
 	deaf int
-	// silent is true when it answers no question.
+	// silent reports whether the broker answers no requests.
 	silent bool
-	// partial is true when it leaves profiles of each set out.
+	// partial reports whether it leaves out profiles of each set.
 	partial bool
 	asked   int
-	// trust is what it demands of a set; nil if it takes any.
+	// trust has the demands on sets, nil if the broker accepts any set.
 	trust *signed.Trust
-	// failing is true when all calls with a new profile fail.
+	// failing reports whether all calls with a new profile fail.
 	failing bool
-	// old is true for a broker of an image that does not know rollouts.
+	// old reports whether the image of the broker does not support rollouts.
 	old bool
 }
 
-// runPod runs a pod until the test ends. Each change is made before it starts.
+// runPod runs a pod until the test ends. It applies the given changes before the start.
 func runPod(t *testing.T, namespace string, change ...func(*pod)) *pod {
 	t.Helper()
 	p := &pod{t: t, answer: confirm.Answer{Reason: string(directory.NoProfiles)}}
@@ -122,7 +122,7 @@ func (p *pod) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// load reads the ConfigMap as a volume would have it.
+// load reads the ConfigMap as a mounted volume would show it.
 func (p *pod) load() {
 	var set corev1.ConfigMap
 	err := apiServer.Get(context.Background(), client.ObjectKey{Namespace: p.object.Namespace, Name: v1alpha1.ProfilesConfigMap}, &set)

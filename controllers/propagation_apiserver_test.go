@@ -245,7 +245,7 @@ func TestABrokerThatCannotBeAskedIsUnverifiedAndAnnotatedOnce(t *testing.T) {
 	if onHost.asked+off.asked > 0 {
 		t.Error("a broker that must not be asked was asked")
 	}
-	// The event comes when the first of them is known, which may be before the last runs.
+	// The event comes when the first of them is known. That may be before the last one runs.
 	expectEvent(t, configMap(ns), "Warning", "Unverified", "could not be asked")
 }
 
@@ -347,7 +347,7 @@ func TestBrokersThatCannotBeReachedHoldUpNoOthers(t *testing.T) {
 				return ask(ctx, at)
 			}
 			lost.Add(1)
-			<-ctx.Done() // as where a NetworkPolicy drops what comes
+			<-ctx.Done() // like a NetworkPolicy that drops packets
 			return confirm.Answer{}, ctx.Err()
 		}
 	})
@@ -380,7 +380,7 @@ func TestBrokersThatCannotBeReachedHoldUpNoOthers(t *testing.T) {
 	})
 	t.Logf("confirmed after %s", time.Since(begin))
 	expectServed(t, fileOf("orders", "sha-512"), pods...)
-	// In their turn the three would be asked after each of the others, twice at least.
+	// Without the change, the operator would ask the three only after all others, at least twice.
 	if asked := lost.Load() - before; asked >= unreachable {
 		t.Errorf("until three brokers had confirmed, %d questions went to those that can't be reached, expected fewer than %d", asked, unreachable)
 	}

@@ -23,7 +23,7 @@ const (
 )
 
 // kstatus returns the state that the rules of kstatus give an object of a kind that they do
-// not know: what is about an older generation is in progress, whatever it says.
+// not know: a status about an older generation means InProgress, whatever its conditions are.
 func kstatus(generation int64, status v1alpha1.ProfileStatus) string {
 	ready := meta.FindStatusCondition(status.Conditions, "Ready")
 	switch {

@@ -129,7 +129,7 @@ func TestAnotherOperatorGoesOnWithARollout(t *testing.T) {
 	expectReady(t, orders, "False RolloutPaused", inProgress)
 	first.stop()
 
-	// What nobody noticed: calls of the new profile fail by now.
+	// A fault that nobody has noticed yet: calls with the new profile now fail.
 	for _, p := range pods {
 		p.mu.Lock()
 		p.failing = true

@@ -26,7 +26,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/signing"
 )
 
-// trustIn is what new brokers of a namespace demand.
+// trustIn returns the trust settings of new brokers of a namespace.
 func trustIn(t *testing.T, o operator, namespace string) signed.Trust {
 	t.Helper()
 	ring, err := o.keys.Ring(t.Context())
@@ -43,7 +43,7 @@ func trustIn(t *testing.T, o operator, namespace string) signed.Trust {
 	return signed.Trust{Keys: []ed25519.PublicKey{ring.Current()}, Audience: signing.Audience(system.UID, ns)}
 }
 
-// trusting makes a pod whose broker takes signed sets only.
+// trusting makes a pod whose broker accepts only signed sets.
 func trusting(trust signed.Trust) func(*pod) {
 	return func(p *pod) {
 		p.trust = &trust
@@ -65,7 +65,7 @@ func verify(trust signed.Trust, set *corev1.ConfigMap) (signed.Statement, error)
 	return trust.Verify([]byte(set.Data[profile.FileName]), []byte(set.Data[signed.FileName]))
 }
 
-// expectSigned waits until the set has a statement that brokers with this trust take.
+// expectSigned waits until the set has a statement that brokers with these trust settings accept.
 func expectSigned(t *testing.T, trust signed.Trust, namespace string) (statement signed.Statement) {
 	t.Helper()
 	eventually(t, "the set is signed as brokers demand", func() (err error) {
@@ -88,7 +88,7 @@ func TestASetIsSignedForItsNamespaceAndNoOther(t *testing.T) {
 	if age := time.Since(time.UnixMilli(before.Revision)); age < -time.Minute || age > time.Minute {
 		t.Errorf("the revision %d is no time of now", before.Revision)
 	}
-	// Another operator finds it as it is.
+	// Another operator leaves the set unchanged.
 	version := setIn(t, ns).ResourceVersion
 	o.stop()
 	start(t)
@@ -113,7 +113,7 @@ func TestBrokersWithAHigherRevisionThanTheClusterGetAHigherOneStill(t *testing.T
 			create(t, hashing(ns, "orders", "sha3-512"))
 			trust := trustIn(t, o, ns)
 			expectSigned(t, trust, ns)
-			// As after the restoration of a backup that knows nothing of what was written since.
+			// As after a restored backup, which does not have later writes.
 			newest := time.Now().Add(test.ahead).UnixMilli()
 			p := runPod(t, ns, trusting(trust), func(p *pod) {
 				p.answer.Digest, p.answer.Revision = profile.Digest([]byte(test.file)), newest
@@ -221,7 +221,7 @@ func TestARotationSignsTheSameSetsWithBothKeys(t *testing.T) {
 		_, err := verify(now, setIn(t, ns))
 		return err
 	})
-	expectSigned(t, old, ns) // which is retired, and was not deleted
+	expectSigned(t, old, ns) // the key is retired and was not deleted
 }
 
 func TestWithoutReadableKeysNothingIsSigned(t *testing.T) {

@@ -29,8 +29,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
-// has is what a status is expected to have; the zero value of a field that is a
-// text expects nothing.
+// has is the expected content of a status. An empty text expects nothing.
 type has struct {
 	accepted, propagated      string // "<status> <reason>"
 	says                      string // part of the message of a condition
@@ -38,8 +37,7 @@ type has struct {
 	namespaces                int32
 }
 
-// expectStatus waits until the status is about the current generation and has
-// all that.
+// expectStatus waits until the status is about the current generation and has the expected content.
 func expectStatus(t *testing.T, object client.Object, want has) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("the status has %+v", want), func() error {
@@ -306,7 +304,7 @@ func TestAChangeOfOneProfileIsWrittenAndToldOfThatOneAlone(t *testing.T) {
 			most := map[string]int{"changed": 1 + change.writes, "event on changed": 1}[name]
 			switch {
 			case change.begins && name == policy.Name:
-				most = 2 // the only one of its kind, whose number changes
+				most = 2 // the only one of its kind; its number changes
 			case change.begins && strings.HasPrefix(name, "other-"):
 				most = 1
 			}

@@ -45,9 +45,9 @@ const operatorNamespace = "crypto-broker-system"
 var (
 	// access is the access of the API server's administrator.
 	access *rest.Config
-	// admin acts with it and counts for no rule of the operator.
+	// admin is an administrator, to whom no rule of the operator applies.
 	admin client.Client
-	// port is where the webhooks are served when they are.
+	// port is the port of the webhooks while they are served.
 	port int
 )
 
@@ -157,7 +157,7 @@ func startOperator(t *testing.T) *operator {
 	return startOperatorWith(t, Options{Template: testTemplate()})
 }
 
-// startOperatorWith does so with options. They need no namespace.
+// startOperatorWith does the same with options. The options need no namespace.
 func startOperatorWith(t *testing.T, options Options) *operator {
 	t.Helper()
 	account := rest.CopyConfig(access)
@@ -227,7 +227,7 @@ func keepTemplate(t *testing.T, template template.Template) {
 	}
 }
 
-// tryPod creates a pod without keeping it.
+// tryPod creates a pod as a dry run.
 func tryPod(t *testing.T, namespace string, pod *corev1.Pod) (*corev1.Pod, error) {
 	t.Helper()
 	pod = pod.DeepCopy()

@@ -69,7 +69,7 @@ func (f *auditFile) has(want map[string]any) error {
 	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
 		var found map[string]any
 		if json.Unmarshal(lines.Bytes(), &found) != nil {
-			break // not written to its end yet
+			break // the line is not complete yet
 		}
 		fits := true
 		for name, value := range want {

@@ -21,8 +21,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/shares"
 )
 
-// serving serves next behind bounds, by HTTP over loopback. There is this much room
-// for work.
+// serving serves next with the bounds in front, by HTTP over loopback. room is the size of the work that fits.
 func serving(t *testing.T, room int64, next http.HandlerFunc) *httptest.Server {
 	t.Helper()
 	server := httptest.NewServer(&bounded{next: next, bodies: shares.New(bodyShares), work: shares.New(room), least: leastPod, wait: 50 * time.Millisecond})
@@ -113,7 +112,7 @@ func reviewIn(namespace string) io.Reader {
 	return strings.NewReader(fmt.Sprintf(`{"request":{"name":"namespace","namespace":%q,"object":{"namespace":"x"}}}`, namespace))
 }
 
-// One namespace has a quarter of the room, so that others find some.
+// One namespace gets a quarter of the room, so that others find room, too.
 func TestARequestForWhichThereIsNoRoomIsToldToComeAgain(t *testing.T) {
 	arrived, release := make(chan struct{}), make(chan struct{})
 	server := serving(t, 8*leastPod, func(http.ResponseWriter, *http.Request) {
@@ -139,7 +138,7 @@ func TestARequestForWhichThereIsNoRoomIsToldToComeAgain(t *testing.T) {
 	running.Wait()
 }
 
-// A client may say that much comes. It has room for what came.
+// A client may announce a large body. It takes room only for the bytes that have arrived.
 func TestABodyTakesWhatHasCome(t *testing.T) {
 	bodies := shares.New(bodyShares)
 	server := httptest.NewServer(&bounded{next: http.HandlerFunc(echo), bodies: bodies, work: shares.New(podShares), least: leastPod, wait: maxWait})
@@ -148,7 +147,7 @@ func TestABodyTakesWhatHasCome(t *testing.T) {
 		announce(t, server.Listener.Addr().String(), maxBodySize, "{")
 	}
 	other := shares.Holder{Client: "other"}
-	const whileFewer = (bodyShares-100*firstBuffer)/2 + 1 // bytes that another could have before all are being read
+	const whileFewer = (bodyShares-100*firstBuffer)/2 + 1 // bytes that another client could have before all of them are read
 	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
 		if bodies.Try(other, whileFewer) {
 			bodies.Release(other, whileFewer)
@@ -205,8 +204,8 @@ func announceFrom(t *testing.T, client, address string, size int, first string) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = connection.Close() }) // which the server may have done
-	// The server may refuse it before all was written.
+	t.Cleanup(func() { _ = connection.Close() }) // the server may have closed it already
+	// The server may refuse the request before the client has written all of it.
 	_, _ = fmt.Fprintf(connection, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", size, first)
 	return connection
 }
@@ -247,7 +246,7 @@ func TestAClientThatStopsSendingIsAnsweredInTime(t *testing.T) {
 	}
 }
 
-// The time to read is for the body: what comes after it may take longer.
+// The time limit is for reading the body. Later steps may take longer.
 func TestWorkMayTakeLongerThanTheBody(t *testing.T) {
 	server := serving(t, podShares, func(w http.ResponseWriter, r *http.Request) {
 		select {

@@ -28,8 +28,7 @@ func pemOf(certificate *x509.Certificate) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Raw})
 }
 
-// accepted reports whether a replica's certificate is signed by what all webhooks
-// trust.
+// accepted reports whether all webhooks trust the signer of a replica's certificate.
 func accepted(ctx context.Context, certs *certificates.Certificates) error {
 	served, err := certs.GetCertificate(nil)
 	if err != nil {
@@ -49,7 +48,7 @@ func accepted(ctx context.Context, certs *certificates.Certificates) error {
 	return nil
 }
 
-// The operator's rights suffice to watch: without a watch this takes minutes.
+// This shows that the operator has the right to watch: without a watch it would take minutes.
 func TestABundleThatSomebodyEmptiesComesBackAtOnce(t *testing.T) {
 	replica := startOperator(t)
 	for name, empty := range map[string]func() error{
@@ -126,7 +125,7 @@ func TestASecretThatSomebodyDeletesOrSpoilsComesBackAtOnce(t *testing.T) {
 	}
 }
 
-// Nothing is there yet when three replicas begin at the same moment.
+// Three replicas start at the same moment, before any object exists.
 func TestReplicasThatBeginAtTheSameTimeShareOneAuthority(t *testing.T) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "crypto-broker-operator-ca"}}
 	if err := client.IgnoreNotFound(admin.Delete(t.Context(), secret)); err != nil {

@@ -29,7 +29,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
-// once gives a pod a volume unless it has it.
+// once adds a volume to a pod unless the pod has it.
 func once(volume corev1.Volume) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		if !slices.ContainsFunc(pod.Spec.Volumes, func(found corev1.Volume) bool { return found.Name == volume.Name }) {
@@ -60,8 +60,7 @@ func inKeyGatewayVolume(change func(*corev1.ProjectedVolumeSource)) func(*corev1
 	}
 }
 
-// meddler is a webhook that is called after the operator's, and once more whenever
-// the operator's has changed the pod again.
+// meddler is a webhook that the API server calls after the operator's, and again whenever the operator's has changed the pod again.
 type meddler struct {
 	decoder admission.Decoder
 	change  func(*corev1.Pod)
@@ -191,8 +190,7 @@ func TestABrokerThatAnotherWebhookChangesAfterTheLastCallRefusesThePod(t *testin
 		})), ""},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			// The first call of the other one may be before the operator's; what counts is
-			// what it does after that.
+			// The first call of the other webhook may come before the operator's. Only its later calls count.
 			other.change = func(pod *corev1.Pod) {
 				if len(pod.Spec.InitContainers) > 0 && pod.Spec.InitContainers[0].Name == contract.BrokerContainer {
 					test.change(pod)
@@ -268,13 +266,13 @@ func TestWithoutTheMutatingConfigurationPodsThatAskAreRefusedAndNoOthers(t *test
 			t.Errorf("%s: found %v, expected no refusal", sentence, refused)
 		}
 	}
-	// The operator goes on to validate profiles, which it could not while it is not ready.
+	// The operator still validates profiles. It could not do so if it were not ready.
 	eventually(t, "the operator has noticed", func() error { return missingConfiguration("MutatingWebhookConfiguration", 1) })
 	if err := operator.certificates.Ready(nil); err != nil {
 		t.Errorf("found the operator not ready: %v", err)
 	}
 
-	// A first upgrade has no template yet, and a deleted definition takes it along.
+	// In a first upgrade there is no template yet, and deleting the definition deletes the template.
 	template := &v1alpha1.InjectionTemplate{}
 	if err := admin.Get(t.Context(), client.ObjectKeyFromObject(configuration), template); err != nil {
 		t.Fatal(err)
@@ -312,7 +310,7 @@ func missingConfiguration(kind string, want float64) error {
 }
 
 // While the definition of the template is new or deleted, the API server does not know
-// its kind for up to 30 seconds, or for ever.
+// its kind for up to 30 seconds, or forever.
 func TestPodsAreCreatedWhileTheAPIServerDoesNotKnowTheKindOfTheTemplate(t *testing.T) {
 	startOperator(t)
 	own, watched := newNamespace(t, nil, nil), newNamespace(t, nil, nil)
@@ -338,7 +336,7 @@ func TestPodsAreCreatedWhileTheAPIServerDoesNotKnowTheKindOfTheTemplate(t *testi
 		}
 	}
 	policy("crypto-broker-operator-injected-annotated", "unknown", func(*admissionregistrationv1.ValidatingAdmissionPolicy) {})
-	// The API server refuses by this one once it has read both.
+	// The API server refuses with this policy once it has read both.
 	policy("crypto-broker-operator-injected-annotated", "unknown-watched", func(p *admissionregistrationv1.ValidatingAdmissionPolicy) {
 		p.Spec.FailurePolicy = ptr.To(admissionregistrationv1.Fail)
 		p.Spec.MatchConstraints.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: watched}}
@@ -359,7 +357,7 @@ func TestPodsAreCreatedWhileTheAPIServerDoesNotKnowTheKindOfTheTemplate(t *testi
 	}
 }
 
-// fileOfAnnotation makes a file in the volume of the profiles have an annotation of the pod.
+// fileOfAnnotation adds a file with an annotation of the pod to the volume of the profiles.
 func fileOfAnnotation(name, annotation string) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		files := pod.Spec.Volumes[1].Projected.Sources[0].DownwardAPI

@@ -25,8 +25,8 @@ import (
 // randomPods is how many pods are tried, each with and without a broker.
 const randomPods = 400
 
-// Each pod that the API server accepts without a broker, it accepts with one, and
-// with all its defaults nothing else of the pod is different.
+// If the API server accepts a pod without a broker, it also accepts it with a broker. With all defaults, nothing else of the pod
+// differs.
 func TestWhatTheAPIServerAcceptsWithoutABrokerItAcceptsWithOne(t *testing.T) {
 	startOperator(t)
 	namespace := newNamespace(t, nil, nil)
@@ -61,8 +61,7 @@ func TestWhatTheAPIServerAcceptsWithoutABrokerItAcceptsWithOne(t *testing.T) {
 	}
 }
 
-// withoutBrokerOf takes the broker out of an accepted pod. An empty context for
-// the security of the pod is what the API server makes of none.
+// withoutBrokerOf removes the broker from an accepted pod. The API server sets an empty security context if the pod has none.
 func withoutBrokerOf(t *testing.T, with, sent *corev1.Pod) *corev1.Pod {
 	t.Helper()
 	rest := fixture.WithoutInjection(with, with)
@@ -73,7 +72,7 @@ func withoutBrokerOf(t *testing.T, with, sent *corev1.Pod) *corev1.Pod {
 	}
 	rest.Spec.SecurityContext.SupplementalGroups = groups
 	rest.Spec.ImagePullSecrets = rest.Spec.ImagePullSecrets[:len(sent.Spec.ImagePullSecrets)]
-	// What is nil and what is empty is the same to the API server.
+	// The API server treats nil and empty values alike.
 	data := fixture.JSON(t, rest)
 	clean := &corev1.Pod{}
 	if err := json.Unmarshal(data, clean); err != nil {
@@ -82,8 +81,7 @@ func withoutBrokerOf(t *testing.T, with, sent *corev1.Pod) *corev1.Pod {
 	return clean
 }
 
-// plausiblePod is a pod that the API server accepts, mostly: of what its owner can
-// say a random part.
+// plausiblePod returns a pod with a random part of the fields that its owner can set. The API server accepts most such pods.
 func plausiblePod(r *rand.Rand) *corev1.Pod {
 	maybe := func(one int) bool { return r.Intn(one) == 0 }
 	pod := fixture.PodWith()
@@ -143,8 +141,7 @@ func plausiblePod(r *rand.Rand) *corev1.Pod {
 	if pod.Annotations[contract.SocketPathAnnotation] != "" {
 		pod.Annotations[contract.SocketPathAnnotation] = "/crypto/socket" // where no volume is
 	}
-	// Those that would refuse the pod, as other tests show, are not what this one
-	// is about.
+	// Other tests cover the fields for which the webhook refuses a pod.
 	for name := range pod.Annotations {
 		if _, _, err := injection.Inject(pod, "shop", nil, testTemplate()); err != nil && name != contract.InjectAnnotation {
 			delete(pod.Annotations, name)

@@ -105,7 +105,7 @@ func startWholeOperatorWith(t *testing.T, minimumStrength int, records *audit.Lo
 	})
 }
 
-// actor is a user, and what the API server warns them of.
+// actor is a user, with the warnings that the API server has sent.
 type actor struct {
 	client.Client
 	warnings *warnings
@@ -179,8 +179,7 @@ var allowedDigest = regexp.MustCompile(`cryptobroker\.io/allow-weaker(=|: )(sha2
 
 const weaker = `spec.api.hashData.hashAlg: "sha-256" has a strength of 128 bits, "sha3-512" had 256 bits.`
 
-// expectRefused wants a refusal that says what is weaker, and returns the digest
-// that allows it.
+// expectRefused expects a refusal that says what is weaker, and returns the digest that allows the change.
 func expectRefused(t *testing.T, err error, says ...string) string {
 	t.Helper()
 	if !apierrors.IsForbidden(err) {
@@ -244,7 +243,7 @@ func TestANamespaceAdministratorCannotWeakenAProfile(t *testing.T) {
 			p := profileOf(ns, "younger", "sha-256")
 			p.Spec.ProfileName = "orders"
 			if err := as.Create(t.Context(), p); err != nil {
-				t.Fatal(err) // it does not count while the older one is there
+				t.Fatal(err) // it has no effect while the older one exists
 			}
 			eventually(t, "the operator's cache has seen it", func() error {
 				if err := as.Delete(t.Context(), profileOf(ns, "orders", ""), client.DryRunAll); !apierrors.IsForbidden(err) {
@@ -281,7 +280,7 @@ func TestANamespaceAdministratorCannotWeakenAProfile(t *testing.T) {
 			if err := admin.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: v1alpha1.ProfilesConfigMap}, &set); err != nil || strings.Contains(set.Data["Profiles.yaml"], "sha-256") {
 				t.Errorf("served is %q (%v)", set.Data["Profiles.yaml"], err)
 			}
-			// Nor with the digest.
+			// The digest does not help either.
 			p := profileOf(ns, "orders", "sha-256")
 			p.Annotations = map[string]string{v1alpha1.AllowWeakerAnnotation: digest}
 			err := as.Create(t.Context(), p)
@@ -335,7 +334,7 @@ func TestAnAuthorWithTheVerbWeakensAProfileExactlyOnce(t *testing.T) {
 	if err := changed(t, with, ns, weaken); err != nil {
 		t.Fatalf("what was allowed is refused: %v", err)
 	}
-	if found := with.warnings.all(); !slices.Contains(found, `the profile "orders" of namespace "`+ns+`" becomes weaker, as was allowed: `+weaker) {
+	if found := with.warnings.all(); !slices.Contains(found, `the profile "orders" of namespace "`+ns+`" becomes weaker. Somebody allowed this: `+weaker) {
 		t.Errorf("warned %q", found)
 	}
 	expectServed(t, ns, "sha-256")
@@ -351,7 +350,7 @@ func TestAnAuthorWithTheVerbWeakensAProfileExactlyOnce(t *testing.T) {
 
 func TestAClusterProfileThatComesOrGoesIsComparedInEachOfItsNamespaces(t *testing.T) {
 	startWholeOperator(t, 0)
-	tier := map[string]string{"tier": rand.String(10)} // no namespace of an earlier run has it
+	tier := map[string]string{"tier": rand.String(10)} // unique, so no namespace of an earlier run has this label
 	strong, weak := newNamespace(t, tier, nil), newNamespace(t, tier, nil)
 	for ns, algorithm := range map[string]string{strong: "sha3-512", weak: "sha-256"} {
 		if err := admin.Create(t.Context(), profileOf(ns, "orders", algorithm)); err != nil {
@@ -385,7 +384,7 @@ func TestAClusterProfileThatComesOrGoesIsComparedInEachOfItsNamespaces(t *testin
 	expectServed(t, strong, "sha-384")
 	expectServed(t, weak, "sha-384")
 
-	// Without it, the weaker one of a namespace would count again.
+	// Without it, the weaker profile of a namespace would be in effect again.
 	eventually(t, "to delete it is refused", func() error {
 		err := admin.Delete(t.Context(), policy, client.DryRunAll)
 		if !apierrors.IsForbidden(err) {

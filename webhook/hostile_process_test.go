@@ -22,8 +22,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
-// Anybody who reaches the port can send what no API server would: a list of nothings
-// that becomes a hundred times larger when it is read.
+// Anybody who reaches the port can send requests that no API server would send: a list of empty items that becomes a hundred times
+// larger when it is parsed.
 func TestARequestTakesNoMoreMemoryThanItCountsFor(t *testing.T) {
 	handler := podHandler(t)
 	requests := map[string][]byte{}
@@ -54,7 +54,7 @@ func TestARequestTakesNoMoreMemoryThanItCountsFor(t *testing.T) {
 	}
 }
 
-// hostileSeconds is how long the attack takes: long enough for what is kept to show.
+// hostileSeconds is the duration of the attack, long enough to show memory that is not released.
 const hostileSeconds = 3
 
 // The container of the operator has 512 MiB, of which its caches need a part.

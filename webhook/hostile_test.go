@@ -22,7 +22,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/shares"
 )
 
-// podHandler is what is served for pods, as Register puts it together.
+// podHandler returns the handler for pods, as Register builds it.
 func podHandler(t testing.TB) http.Handler {
 	t.Helper()
 	scheme := fixture.Scheme(t)
@@ -34,7 +34,7 @@ func podHandler(t testing.TB) http.Handler {
 	}
 }
 
-// asked answers a body as one that an address sent.
+// asked returns the answer to a body from an address.
 func asked(handler http.Handler, address string, body []byte) *httptest.ResponseRecorder {
 	request := httptest.NewRequestWithContext(context.Background(), http.MethodPost, podPath, bytes.NewReader(body))
 	request.Header.Set("Content-Type", "application/json")
@@ -44,7 +44,7 @@ func asked(handler http.Handler, address string, body []byte) *httptest.Response
 	return response.ResponseRecorder
 }
 
-// withDeadlines takes deadlines and keeps none: nothing here is slow.
+// withDeadlines accepts deadlines and ignores them, because nothing here is slow.
 type withDeadlines struct{ *httptest.ResponseRecorder }
 
 func (withDeadlines) SetReadDeadline(time.Time) error  { return nil }
@@ -84,7 +84,7 @@ func emptyLists(n int, item string) map[string]string {
 		}
 	}
 	walk(reflect.TypeFor[corev1.Pod](), "", "", "", 0)
-	for path, pod := range found { // every one asks for a broker
+	for path, pod := range found { // every pod asks for a broker
 		if strings.HasPrefix(path, ".metadata.") {
 			pod = strings.Replace(pod, `{"metadata":{`, `{"metadata":{"annotations":{"cryptobroker.io/inject":"true"},`, 1)
 		} else {
@@ -95,13 +95,12 @@ func emptyLists(n int, item string) map[string]string {
 	return found
 }
 
-// overall is how many times its estimate a request may allocate in all, garbage
-// included. It is four without the race detector, which allocates more.
+// overall is the maximum ratio of all allocations of a request, garbage included, to its estimate. Without the race detector, which
+// allocates more, the ratio is four.
 const overall = 8
 
-// FuzzReview looks for a request that ends the webhook or costs more than it counts
-// for. The seeds run with every test; "go test ./webhook -fuzz FuzzReview" looks for
-// more.
+// FuzzReview looks for a request that crashes the webhook or costs more than its estimate. The seeds run with every test; "go test
+// ./webhook -fuzz FuzzReview" looks for more.
 func FuzzReview(f *testing.F) {
 	handler := podHandler(f)
 	f.Add(reviewOf("{}"), 1)
@@ -114,7 +113,7 @@ func FuzzReview(f *testing.F) {
 		f.Add(reviewOf(string(fixture.JSON(f, pod))), 1)
 	}
 	f.Fuzz(func(t *testing.T, body []byte, times int) {
-		// A part of the text is there many times: what multiplies shows.
+		// A part of the text is repeated many times, so that multiplied costs become visible.
 		if half := len(body) / 2; times > 1 && times < 100_000 && len(body)*times < 1<<20 {
 			body = bytes.Replace(body, body[half:], bytes.Repeat(body[half:], times), 1)
 			body = bytes.ReplaceAll(body, []byte("null"), bytes.Repeat([]byte("null,"), min(times, 100)))

@@ -34,8 +34,7 @@ func testTemplate() template.Template {
 	return template
 }
 
-// otherTemplate is the template of another version of the operator: all that it says of a
-// broker's container is other than in testTemplate.
+// otherTemplate is the template of another version of the operator: every field of the broker's container differs from testTemplate.
 func otherTemplate() template.Template {
 	return template.Template{
 		Image:       "localhost/crypto-broker/broker:0.0.9",
@@ -50,7 +49,7 @@ func otherTemplate() template.Template {
 	}
 }
 
-// admitted is what the API server makes of a pod and of Inject's answer to it.
+// admitted returns the pod that the API server makes of a pod and of Inject's answer.
 func admitted(t *testing.T, pod *corev1.Pod, profiles []byte, template template.Template) *corev1.Pod {
 	t.Helper()
 	injected, _, err := injection.Inject(pod, "shop", profiles, template)
@@ -82,7 +81,7 @@ func applied(t *testing.T, document []byte, before, after *corev1.Pod) []byte {
 	return patched
 }
 
-// injectedPodWith is what Inject makes of fixture.PodWith(), with changes.
+// injectedPodWith returns the injected form of fixture.PodWith(), with changes.
 func injectedPodWith(t *testing.T, changes ...func(*corev1.Pod)) *corev1.Pod {
 	t.Helper()
 	pod, _, err := injection.Inject(fixture.PodWith(), "shop", []byte(fixture.ProfilesOfShop), testTemplate())

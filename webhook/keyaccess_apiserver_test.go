@@ -59,7 +59,7 @@ func directoryOfASocket(t *testing.T) string {
 	return filepath.Join(dir, "socket")
 }
 
-// startRegoCheck runs "gateway rego-check" of a program, and returns what ends it.
+// startRegoCheck runs the command rego-check of a program, and returns a function that ends it.
 func startRegoCheck(t *testing.T, program, dir string) (stop func()) {
 	t.Helper()
 	gateway := exec.CommandContext(t.Context(), program, "rego-check", "--socket-dir", dir)
@@ -110,7 +110,7 @@ func TestTheAPIServerRefusesAPolicyInRegoThatTheGatewayRefuses(t *testing.T) {
 	if want := "spec.rego: Invalid value: line 4, column 3 of the module: undefined ref: input.caller.isuer"; !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), want) {
 		t.Errorf("found %v, expected %s", err, want)
 	}
-	// Without an end, the compiler would take years for it.
+	// Without a time limit, the compiler would take years for it.
 	err = apply("slow", "allow if "+strings.Repeat("count([1|", 60)+"1"+strings.Repeat("])==1", 60))
 	if want := "line 1, column 1 of the module: it takes longer than 2.5s to compile"; !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), want) {
 		t.Errorf("found %v, expected %s", err, want)

@@ -59,7 +59,7 @@ func TestTheAPIServerWarnsOfKeysWhoseProviderIsNotThere(t *testing.T) {
 	}
 }
 
-// expectWarning creates an object as a dry run, and checks whether a warning comes.
+// expectWarning creates an object as a dry run, and checks whether the API server warns.
 func expectWarning(t *testing.T, object client.Object, sentence string, expected bool) {
 	t.Helper()
 	warned, warnings := listening(t)

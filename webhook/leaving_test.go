@@ -20,7 +20,7 @@ func serveReplica(t *testing.T, done <-chan struct{}) *httptest.Server {
 	return httptest.NewTLSServer(leaving(done, http.HandlerFunc(echo)))
 }
 
-// call calls a replica and reports whether that took a connection that was there.
+// call calls a replica, and reports whether it used an existing connection.
 func call(ctx context.Context, client *http.Client, url string) (reused bool, err error) {
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(info httptrace.GotConnInfo) { reused = info.Reused },
@@ -43,7 +43,7 @@ func call(ctx context.Context, client *http.Client, url string) (reused bool, er
 	return reused, nil
 }
 
-// Nobody is left on the old connection when the server closes it.
+// No client uses the old connection any more when the server closes it.
 func TestAReplicaThatIsAboutToEndSendsItsClientsToNewConnections(t *testing.T) {
 	done := make(chan struct{})
 	server := serveReplica(t, done)

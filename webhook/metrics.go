@@ -22,12 +22,12 @@ const (
 var (
 	injections = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "crypto_broker_operator_injections_total",
-		Help: "Pods that the API server asked about, by what became of them: injected, skipped, refused or error.",
+		Help: "Pods that the API server asked about, by result: injected, skipped, refused or error.",
 	}, []string{"result"})
 
 	injectionRefusals = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "crypto_broker_operator_injection_refusals_total",
-		Help: "Pods that were refused, by the reason of the first problem: annotation, if an annotation of the broker is unknown or has a wrong value; reserved, if a name is the broker's; pod, if something else in the pod is in the way.",
+		Help: "Pods that were refused, by the reason of the first problem: annotation, if an annotation of the broker is unknown or has a wrong value; reserved, if the pod uses a name that is reserved for the broker; pod, if another part of the pod prevents the injection.",
 	}, []string{"reason"})
 
 	injectionDuration = prometheus.NewHistogram(prometheus.HistogramOpts{
@@ -38,7 +38,7 @@ var (
 
 	refusedRequests = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "crypto_broker_operator_webhook_refused_requests_total",
-		Help: "Requests to the webhooks that were not looked at: size, because they are too large or of no known length; room, because too many of the same address or namespace were in flight; other, because they did not come in time or are no JSON.",
+		Help: "Requests to the webhooks that were refused before their object was checked: size, because they are too large or of no known length; room, because too many of the same address or namespace were in flight; other, because they did not arrive in time or are not JSON.",
 	}, []string{"reason"})
 
 	// reasons are the values of its label, by the status of the answer.

@@ -29,9 +29,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
-// startOtherInjector serves a webhook that is called after the broker's and that
-// applies operations to pods which have no container of a name yet. It returns a
-// namespace whose pods it is called for.
+// startOtherInjector serves a webhook that is called after the operator's. It applies operations to pods that have no container of
+// a name yet. It returns a namespace for whose pods it is called.
 func startOtherInjector(t *testing.T, container, operations string) (namespace string) {
 	t.Helper()
 	isThere := func(c corev1.Container) bool { return c.Name == container }
@@ -59,8 +58,7 @@ func startOtherInjector(t *testing.T, container, operations string) (namespace s
 	}))
 }
 
-// serveOtherInjector serves a webhook that is called after the broker's. It returns a
-// namespace whose pods it is called for.
+// serveOtherInjector serves a webhook that is called after the operator's. It returns a namespace for whose pods it is called.
 func serveOtherInjector(t *testing.T, name string, handler http.Handler) (namespace string) {
 	t.Helper()
 	other := httptest.NewTLSServer(handler)
@@ -92,8 +90,8 @@ func serveOtherInjector(t *testing.T, name string, handler http.Handler) (namesp
 	return newNamespace(t, label, nil)
 }
 
-// In a rolling upgrade, one replica may answer for a pod first and one of another
-// version when the API server calls again. Here each of the two is called twice.
+// In a rolling upgrade, one replica may answer the first call for a pod, and a replica of another version the second call. Here the
+// API server calls each of the two twice.
 func TestAPodThatReplicasOfTwoVersionsSeeGetsTheBrokerOfTheLast(t *testing.T) {
 	startOperator(t)
 	var calls atomic.Int32
@@ -184,8 +182,8 @@ func TestANamedContainerThatNobodyAddsRefusesThePodInTheEnd(t *testing.T) {
 	}
 }
 
-// The operator is not called for a pod that does not ask, so that this one is as one
-// whose container comes after its last call.
+// The API server does not call the operator for a pod that does not ask. So this pod is like a pod whose container comes after the
+// operator's last call.
 func TestANamedContainerThatComesTooLateForItsSocketRefusesThePod(t *testing.T) {
 	const want = `metadata.annotations[cryptobroker.io/containers]: found "app, agent", but no socket in "agent"; expected only names of containers that are there`
 	namespace := newNamespace(t, nil, nil)

@@ -29,7 +29,7 @@ func apiServerWith(t testing.TB, objects ...client.Object) client.WithWatch {
 	return fake.NewClientBuilder().WithScheme(fixture.Scheme(t)).WithObjects(objects...).Build()
 }
 
-// injectorWith reads from what is given for cache and API server.
+// injectorWith returns an injector with the given cache and API server.
 func injectorWith(t *testing.T, cache, live client.Reader) *podInjector {
 	t.Helper()
 	return newPodInjector(admission.NewDecoder(fixture.Scheme(t)), cache, live, Options{

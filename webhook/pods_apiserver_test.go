@@ -21,9 +21,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
-// Each golden pod goes through the API server as its owner would create it. What
-// comes back has the golden pod's broker, and with all the API server's defaults
-// it is still one that a further call does not change.
+// The test creates each golden pod as its owner would. The created pod has the broker of the golden pod. Even with the API server's
+// defaults, another call of the webhook does not change it.
 func TestTheAPIServerMakesTheGoldenPods(t *testing.T) {
 	operator := startOperator(t)
 	current := template.Template{}
@@ -31,7 +30,7 @@ func TestTheAPIServerMakesTheGoldenPods(t *testing.T) {
 		var template template.Template
 		golden.ReadTemplate(t, &template)
 		if template.BrokerCertificates {
-			continue // the policies of config have no part of the key gateway's certificates
+			continue // the policies in config do not know the certificates of the key gateway
 		}
 		if template.Traces != current.Traces || template.Audit != current.Audit || template.KeyGateway != current.KeyGateway {
 			operator.stop()
@@ -39,7 +38,7 @@ func TestTheAPIServerMakesTheGoldenPods(t *testing.T) {
 		}
 		t.Run(golden.Sentence, func(t *testing.T) {
 			if golden.Pod.Annotations[corev1.MirrorPodAnnotationKey] != "" {
-				// Only a kubelet may create one; its node has to exist.
+				// Only a kubelet may create a mirror pod, and its node has to exist.
 				golden.Pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "node-1", UID: "1", Controller: ptr.To(true)}}
 			}
 			labels := map[string]string{}
@@ -139,7 +138,7 @@ func brokerOf(pod *corev1.Pod) broker {
 	return found
 }
 
-// ignoringDefaults leaves out what the API server adds to every container.
+// ignoringDefaults ignores the fields that the API server adds to every container.
 var ignoringDefaults = cmp.FilterPath(func(path cmp.Path) bool {
 	return path.Last().String() == ".ResizePolicy"
 }, cmp.Ignore())
@@ -208,8 +207,8 @@ func TestWithTheOperatorDownOnlyPodsThatMayGetABrokerAreRefused(t *testing.T) {
 	}
 }
 
-// Another injector is called after the broker's, adds a sidecar in front and a
-// variable to every container, and the broker's webhook is called again.
+// Another injector is called after the operator's. It adds a sidecar at the front and a variable to every container. Then the
+// operator's webhook is called again.
 func TestAnotherInjectorInBetween(t *testing.T) {
 	startOperator(t)
 	namespace := startOtherInjector(t, "proxy", `[{"op": "add", "path": "/spec/initContainers/0", "value": {"name": "proxy", "image": "example.com/proxy:1", "restartPolicy": "Always"}},

@@ -151,7 +151,7 @@ func listening(t *testing.T) (client.Client, *warnings) {
 	return warned, warnings
 }
 
-// warnings collects what the API server warns of.
+// warnings collects the warnings of the API server.
 type warnings struct {
 	mu    sync.Mutex
 	texts []string

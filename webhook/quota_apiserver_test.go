@@ -16,8 +16,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
-// withQuota makes a namespace in which pods have to say what they take. There is
-// no controller here that would fill in the quota's status.
+// withQuota makes a namespace in which pods must have requests and limits. It writes the status of the quota, because no controller
+// does so here.
 func withQuota(t *testing.T, names ...corev1.ResourceName) string {
 	t.Helper()
 	namespace := newNamespace(t, nil, nil)
@@ -46,7 +46,7 @@ func withQuota(t *testing.T, names ...corev1.ResourceName) string {
 	return namespace
 }
 
-// modest is what an app says in such a namespace.
+// modest are the resources of an app in such a namespace.
 func modest(pod *corev1.Pod) {
 	pod.Spec.Containers[0].Resources = fixture.Sized("100m", "64Mi", "1", "128Mi")
 }

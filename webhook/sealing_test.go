@@ -33,7 +33,7 @@ func publicKey(b byte) ed25519.PublicKey {
 	return key
 }
 
-// keysOf gives the ring that a Secret would hold.
+// keysOf returns the key ring that a Secret would hold.
 type keysOf func(context.Context) (signing.Ring, error)
 
 func (f keysOf) Ring(ctx context.Context) (signing.Ring, error) { return f(ctx) }

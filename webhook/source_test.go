@@ -20,7 +20,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
-// The cache is empty, as when everything was created in one go.
+// The cache is empty, as if all objects were created at once.
 func TestWhatTheCacheDoesNotHaveIsReadFromTheAPIServer(t *testing.T) {
 	server := apiServerWith(t, fixture.Namespace("labelled", fixture.Enabled), fixture.ProfilesIn("labelled"))
 	response := injectorWith(t, apiServerWith(t), server).Handle(t.Context(), creation(t, fixture.PodWith(), "labelled"))
@@ -107,7 +107,7 @@ func TestReadsThatFail(t *testing.T) {
 	})
 }
 
-// Time is the bubble's own here: the waits take none.
+// The test runs in a synctest bubble with fake time, so waiting takes no real time.
 func TestReadsThatTakeTooLong(t *testing.T) {
 	stuck := func(t *testing.T) client.Reader {
 		return interceptor.NewClient(apiServerWith(t), interceptor.Funcs{

@@ -24,11 +24,10 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
-// manyProfiles is how many profiles a tenant has. Their set has a third of the size that
-// one may have.
+// manyProfiles is the number of profiles of a tenant. Their set has a third of the maximum size.
 const manyProfiles = 1000
 
-// crowded makes a namespace with many profiles and the set that it serves.
+// crowded makes a namespace with many profiles, and its set.
 func crowded(t *testing.T) (namespace string, profiles []v1alpha1.CryptoProfile) {
 	t.Helper()
 	namespace = newNamespace(t, nil, nil)
@@ -55,7 +54,7 @@ func crowded(t *testing.T) (namespace string, profiles []v1alpha1.CryptoProfile)
 
 func callerName(i int) string { return fmt.Sprintf("a-container-with-a-rather-long-name-%d", i) }
 
-// atOnce does something with all objects, a number of them at a time.
+// atOnce applies a function to all objects, several at a time.
 func atOnce[T any](t *testing.T, workers int, objects []T, do func(context.Context, *T) error) {
 	t.Helper()
 	next := make(chan *T)
@@ -76,7 +75,7 @@ func atOnce[T any](t *testing.T, workers int, objects []T, do func(context.Conte
 	working.Wait()
 }
 
-// With work that grows with the square of what there is, this takes minutes.
+// If the work grew with the square of the number of profiles, this would take minutes.
 func TestManyProfilesAreDeletedInSeconds(t *testing.T) {
 	startOperator(t)
 	_, profiles := crowded(t)
@@ -89,10 +88,9 @@ func TestManyProfilesAreDeletedInSeconds(t *testing.T) {
 	}
 }
 
-// A tenant keeps the operator busy with all it can: a hundred changes at a time of a
-// namespace with many profiles. The API server has the same processors as this test,
-// and has others wait for its own work. So the measure is changes that the webhook
-// has nothing to do for.
+// A tenant keeps the operator as busy as it can, with a hundred simultaneous changes in a namespace with many profiles. The API
+// server shares the processors with this test, and its own work delays others, too. So the test compares with changes for which the
+// webhook does no work.
 func TestThePodsOfOthersDoNotWaitForATenantsProfiles(t *testing.T) {
 	startOperator(t)
 	other := newNamespace(t, nil, nil)
@@ -110,7 +108,7 @@ func TestThePodsOfOthersDoNotWaitForATenantsProfiles(t *testing.T) {
 	}
 }
 
-// podsBeside is podTimes while a hundred dry runs of changes are made at a time.
+// podsBeside returns podTimes while a hundred dry runs of changes run at the same time.
 func podsBeside(t *testing.T, namespace string, profiles []v1alpha1.CryptoProfile, change func(n int) string) []time.Duration {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -122,7 +120,7 @@ func podsBeside(t *testing.T, namespace string, profiles []v1alpha1.CryptoProfil
 		noise.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
 				p := profiles[(i*97+n)%len(profiles)].DeepCopy()
-				// On a slow machine the API server gives up on some.
+				// On a slow machine some of the changes time out.
 				if admin.Patch(ctx, p, client.RawPatch("application/merge-patch+json", []byte(change(n))), client.DryRunAll) == nil {
 					changes.Add(1)
 				}
@@ -138,7 +136,7 @@ func podsBeside(t *testing.T, namespace string, profiles []v1alpha1.CryptoProfil
 	return podTimes(t, namespace)
 }
 
-// podTimes creates pods one after the other and returns how long each took, sorted.
+// podTimes creates pods one after the other, and returns the time of each, sorted.
 func podTimes(t *testing.T, namespace string) []time.Duration {
 	t.Helper()
 	times := make([]time.Duration, 40)

@@ -24,7 +24,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/validation"
 )
 
-// profileHandler is what is served for CryptoProfiles, as Register puts it together.
+// profileHandler returns the handler for CryptoProfiles, as Register builds it.
 func profileHandler(tb testing.TB, reader client.Reader) http.Handler {
 	tb.Helper()
 	handler := validation.Handlers(fixture.Scheme(tb), reader, validation.Options{
@@ -40,7 +40,7 @@ func profileHandler(tb testing.TB, reader client.Reader) http.Handler {
 	}
 }
 
-// changeOf is the request for a change of a profile that makes it stronger.
+// changeOf returns a request for a change that makes a profile stronger.
 func changeOf(tb testing.TB, before *v1alpha1.CryptoProfile) []byte {
 	tb.Helper()
 	after := before.DeepCopy()
@@ -50,7 +50,7 @@ func changeOf(tb testing.TB, before *v1alpha1.CryptoProfile) []byte {
 		before.Namespace, before.Name, fixture.JSON(tb, after), fixture.JSON(tb, before))
 }
 
-// Both come from the API server's address.
+// Both requests come from the API server's address.
 func TestAPodDoesNotWaitForTheProfilesOfTenants(t *testing.T) {
 	profiles, pods := profileHandler(t, fixture.ShopWith(t, 1, 1)).(*bounded), podHandler(t).(*bounded)
 	pod := reviewOf(string(fixture.JSON(t, fixture.PodWith())))
@@ -78,7 +78,7 @@ func TestAPodDoesNotWaitForTheProfilesOfTenants(t *testing.T) {
 	if response := asked(pods, "192.0.2.1", pod); !strings.Contains(response.Body.String(), `"allowed":true`) {
 		t.Errorf("a pod was answered %d %s", response.Code, response.Body)
 	}
-	// The same pod, if it had to wait for its turn among the profiles.
+	// The same pod, if it had to wait in the queue of the profiles.
 	among := podHandler(t).(*bounded)
 	among.work, among.least, among.wait = profiles.work, profiles.least, profiles.wait
 	if response := asked(among, "192.0.2.1", pod); response.Code != http.StatusTooManyRequests {
@@ -86,7 +86,7 @@ func TestAPodDoesNotWaitForTheProfilesOfTenants(t *testing.T) {
 	}
 }
 
-// To render the set for each of them would take ten seconds and more.
+// Rendering the set for each of them would take more than ten seconds.
 func TestAProfileAmongAThousandIsAdmittedInAMoment(t *testing.T) {
 	shop := fixture.ShopWith(t, 1000, 10)
 	handler := profileHandler(t, shop)

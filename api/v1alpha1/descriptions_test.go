@@ -58,8 +58,7 @@ func fields(schema apiextensionsv1.JSONSchemaProps, path string, f func(path str
 	}
 }
 
-// hidden are the values of an enum that kubectl explain does not show: enums of
-// items, and of more than four.
+// hidden returns the values of an enum that kubectl explain does not show: enums of items, and enums of more than four values.
 func hidden(schema apiextensionsv1.JSONSchemaProps) []string {
 	values := schema.Enum
 	if len(values) <= 4 {

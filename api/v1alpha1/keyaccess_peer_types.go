@@ -124,7 +124,7 @@ type KeyAccessIssuer struct {
 	// +kubebuilder:validation:MaxItems=10
 	Algorithms []KeyAccessAlgorithm `json:"algorithms,omitempty"`
 
-	// proofWithBearer accepts a proof also after the word Bearer.
+	// proofWithBearer accepts a proof even after the word Bearer.
 	// Example: true.
 	// +optional
 	ProofWithBearer bool `json:"proofWithBearer,omitempty"`

@@ -81,7 +81,7 @@ func TestAKeyProviderHasANameThatFitsBeforeTheSlash(t *testing.T) {
 	}
 }
 
-// expectAnswer checks whether the API server accepted an object, or refused it with a sentence.
+// expectAnswer checks that the API server accepted an object, or refused it with the expected message.
 func expectAnswer(t *testing.T, err error, refusal string) {
 	t.Helper()
 	switch {

@@ -45,7 +45,7 @@ const (
 
 // AllowWeakerAnnotation of a CryptoProfile or ClusterCryptoProfile is the digest of
 // one change that makes its profile weaker. It allows exactly this change. Commas
-// separate several digests. Whoever writes it needs the verb "weaken" on the object.
+// separate several digests. Anybody who writes it needs the verb "weaken" on the object.
 const AllowWeakerAnnotation = "cryptobroker.io/allow-weaker"
 
 // PromoteAnnotation on a profile of either kind ends pauses of its rollout, and

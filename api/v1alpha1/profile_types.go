@@ -293,7 +293,7 @@ type SignData struct {
 }
 
 // KeyID allows one key of the broker by its id.
-// +kubebuilder:validation:XValidation:rule="self.id != '*' || !has(self.spkiSHA256)",message="the id * stands for every key of the broker, expected no spkiSHA256 beside it"
+// +kubebuilder:validation:XValidation:rule="self.id != '*' || !has(self.spkiSHA256)",message="the id * stands for every key of the broker, expected no spkiSHA256 with it"
 type KeyID struct {
 	// id is the id of the key: printable ASCII without spaces. In encryptData,
 	// signData and dataKeys, * stands for every key.

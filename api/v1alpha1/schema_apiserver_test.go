@@ -34,8 +34,7 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// certificate is a spec with a certificate policy that is valid; a test adds
-// to it or replaces a line of it.
+// certificate is a spec with a valid certificate policy. Tests add lines to it or replace a line.
 const certificate = `
 api:
   signCertificate:
@@ -66,7 +65,7 @@ func TestTheSchema(t *testing.T) {
 	tests := map[string]struct {
 		spec    string
 		refusal string // "" when the API server must accept
-		// onOldest is what Kubernetes 1.30 says instead: it names the type of the value.
+		// onOldest is the message of Kubernetes 1.30, which names the type of the value.
 		onOldest string
 	}{
 		"accepts a hash": {
@@ -273,7 +272,7 @@ deprecation: {replacedBy: Default, deprecatedSince: "2026-01-01", removeAfter: "
 		},
 		"refuses a pin of every key of the broker": {
 			spec:    `{api: {signData: {signAlg: ed25519, keyIds: [{id: "*", spkiSHA256: "` + strings.Repeat("0", 64) + `"}]}}}`,
-			refusal: `the id * stands for every key of the broker, expected no spkiSHA256 beside it`,
+			refusal: `the id * stands for every key of the broker, expected no spkiSHA256 with it`,
 		},
 		"accepts a profile with data keys alone": {
 			spec: `{api: {dataKeys: {wrapAlgs: [aes-kw], keySize: 256, keyIds: [{id: "*"}]}}}`,
@@ -349,7 +348,7 @@ func TestTheTagIsFullLengthByDefault(t *testing.T) {
 	}
 }
 
-// create asks the API server whether it would take the object.
+// create creates the object as a dry run.
 func create(t *testing.T, kind, name, spec string) error {
 	t.Helper()
 	return apiServer.Create(context.Background(), parse(t, kind, name, spec),

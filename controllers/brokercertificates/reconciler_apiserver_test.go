@@ -122,7 +122,7 @@ func (c *cluster) start(t *testing.T) {
 	}
 }
 
-// request returns what a kubelet creates for a pod of the namespace default.
+// request returns the request that a kubelet creates for a pod of the namespace default.
 func request(t *testing.T, key crypto.Signer) *certificatesv1.PodCertificateRequest {
 	t.Helper()
 	stub, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{}, key)
@@ -239,7 +239,7 @@ func TestTheOperatorSignsCertificatesOfBrokers(t *testing.T) {
 		if err := c.admin.Create(t.Context(), other); err != nil {
 			t.Fatal(err)
 		}
-		c.decided(t, request(t, newKey(t, elliptic.P256()))) // so that the cache is as new as the other one
+		c.decided(t, request(t, newKey(t, elliptic.P256()))) // so that this cache is as recent as the other one
 		if err := c.manager.GetClient().Get(t.Context(), client.ObjectKeyFromObject(other), &certificatesv1.PodCertificateRequest{}); !apierrors.IsNotFound(err) {
 			t.Errorf("the cache has it: %v", err)
 		}

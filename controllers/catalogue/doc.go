@@ -13,6 +13,6 @@
 // A new version of the operator brings its own version of the profiles.
 //
 // A profile that is no longer asked for stays, because applications may use it. An event
-// says so, and somebody may delete it. Without the label a profile belongs to whoever
+// says so, and somebody may delete it. Without the label a profile belongs to the user who
 // made it.
 package catalogue

@@ -9,7 +9,7 @@ import (
 
 var refused = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 	Name: "crypto_broker_operator_catalogue_refused",
-	Help: "1 for a profile of the catalogue that the API server refuses as the operator has it; others are not listed.",
+	Help: "1 for each profile of the catalogue that the API server refuses; other profiles are not listed.",
 }, []string{"profile"})
 
 func init() {

@@ -18,9 +18,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
-// asReleased returns a profile without what released brokers do not know or have no
-// need of: the digest of the key identifier, which makes certificates approved
-// by FIPS 140-3, and the only library that there is.
+// asReleased returns a profile without fields that released brokers do not know or need: the digest of the key identifier, with
+// which FIPS 140-3 approves certificates, and the name of the only library.
 func asReleased(p profile.Profile) profile.Profile {
 	p.Settings = nil
 	if p.API.SignCertificate != nil {

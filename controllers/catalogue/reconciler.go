@@ -182,7 +182,7 @@ func (r *reconciler) apply(ctx context.Context, name string, exists bool, found 
 	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		log.FromContext(ctx).Error(err, "the API server refuses a profile of the catalogue", "profile", name)
 		refused.WithLabelValues(name).Set(1)
-		found.Name = name // also of one that is not there
+		found.Name = name // even of a missing object
 		r.report(ctx, found, corev1.EventTypeWarning, eventRefused, "The profile of the operator's catalogue could not be applied: "+err.Error())
 		return reconcile.Result{RequeueAfter: refusedPause}, nil
 	default:

@@ -35,7 +35,7 @@ import (
 const operatorUser = "operator"
 
 var (
-	// apiServer is used by the tests, with all rights.
+	// apiServer is the client of the tests, with all rights.
 	apiServer client.Client
 	// operatorConfig is used by the operator.
 	operatorConfig *rest.Config
@@ -63,7 +63,7 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// rights returns what the chart grants with the catalogue, and reading.
+// rights returns the rights that the chart grants with the catalogue, and the right to read.
 func rights() []client.Object {
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: operatorUser}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"clustercryptoprofiles"}, Verbs: []string{"list", "watch"}},
@@ -124,7 +124,7 @@ func get(t *testing.T, name string) (*v1alpha1.ClusterCryptoProfile, error) {
 	return p, apiServer.Get(t.Context(), client.ObjectKey{Name: name}, p)
 }
 
-// expect waits for a profile that is as it should be.
+// expect waits until a profile has the expected content.
 func expect(t *testing.T, name string, is func(*v1alpha1.ClusterCryptoProfile) bool) *v1alpha1.ClusterCryptoProfile {
 	t.Helper()
 	var found *v1alpha1.ClusterCryptoProfile
@@ -261,7 +261,7 @@ func TestWhatTheAPIServerRefusesIsTold(t *testing.T) {
 	stop := start(t, catalogue.Options{Profiles: []string{"default"}})
 	expect(t, "default", isOurs)
 	stop()
-	// Fields of others that are invalid together with fields of the catalogue.
+	// Fields of other users that are invalid in combination with fields of the catalogue.
 	change(t, "default", func(p *v1alpha1.ClusterCryptoProfile) {
 		p.Spec.API.SignCertificate.BasicConstraints = &v1alpha1.BasicConstraints{CA: true, PathLenConstraint: new(int32(1))}
 	})

@@ -40,7 +40,7 @@ func (s span) is(key string) string {
 	return ""
 }
 
-// start returns a tracer of a share of the changes, and what ends it and returns its spans.
+// start returns a tracer for a part of the changes, and a function that ends it and returns its spans.
 func start(t *testing.T, ratio string) (*Tracer, func() []span) {
 	t.Helper()
 	c := tracing.NewConfig()
@@ -94,7 +94,7 @@ func brokers(namespace string, n int) []Broker {
 	return all
 }
 
-// write brings a change into the set of a namespace with these brokers.
+// write puts a change into the set of a namespace with these brokers.
 func write(traces *Tracer, namespace string, brokers []Broker) {
 	pass := traces.Begin(namespace)
 	pass.Compiled()

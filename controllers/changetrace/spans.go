@@ -15,7 +15,7 @@ import (
 // finish makes the spans of a change and stops to follow it. The caller holds t.mu.
 func (t *Tracer) finish(p *progress) {
 	if _, followed := t.changes[p]; !followed {
-		return // its time ended while it ended
+		return // the change reached its time limit just before it ended
 	}
 	delete(t.changes, p)
 	if p.timer != nil {

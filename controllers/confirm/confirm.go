@@ -3,7 +3,7 @@
 // Package confirm asks a broker which set of profiles it serves: GET /profiles
 // on its status port.
 //
-// Whoever may create pods decides what answers. So the client reads a
+// Anybody who may create pods decides what answers. So the client reads a
 // few fields of a strict shape from a small body within a second, follows no
 // redirect, uses no proxy, sends nothing of its own and asks addresses of pods
 // only.
@@ -176,7 +176,7 @@ func (c *Client) Fetch(ctx context.Context, q Question) (body []byte, etag strin
 	if err != nil {
 		return nil, "", fmt.Errorf("ask %s: %w", q.Whom, unreachable(err))
 	}
-	defer func() { _ = response.Body.Close() }() // nothing is read after
+	defer func() { _ = response.Body.Close() }() // nothing is read afterwards
 	if response.StatusCode == http.StatusNotModified && q.ETag != "" {
 		return nil, q.ETag, nil
 	}

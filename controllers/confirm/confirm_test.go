@@ -15,8 +15,7 @@ import (
 
 const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-// broker starts a server that answers as the handler does, and tells its
-// address.
+// broker starts a server with the handler, and returns its address.
 func broker(t *testing.T, handler http.HandlerFunc) netip.AddrPort {
 	t.Helper()
 	server := httptest.NewServer(handler)
@@ -133,7 +132,7 @@ func TestOnlyAddressesOfPodsAreAsked(t *testing.T) {
 	for sentence, test := range tests {
 		t.Run(sentence, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
-			cancel() // whoever dials nonetheless gets another error
+			cancel() // a connection attempt anyway would give another error
 			_, err := test.client.Ask(ctx, test.address)
 			if err == nil || strings.Contains(err.Error(), "canceled") {
 				t.Fatalf("found %v, expected a refusal to ask", err)

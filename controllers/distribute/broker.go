@@ -108,7 +108,7 @@ type broker struct {
 	// uncertain is the annotation whose write failed, and which may be written all the
 	// same. uncertainFor is the target's digest.
 	uncertain, uncertainFor string
-	wasBehind               bool   // it said that it serves another set than the target
+	wasBehind               bool   // it has answered that it serves another set than the target
 	annotatedFor            string // digest of the last annotation written
 	// stale is true while the answer confirms nothing: the target was another one since
 	// the broker gave it, and the broker reports no revision that shows whether it serves

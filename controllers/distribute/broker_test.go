@@ -16,13 +16,13 @@ import (
 // epoch is when a simulation begins.
 var epoch = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// simulation runs the decisions about one broker against a clock of its own.
+// simulation runs the decisions about one broker with its own clock.
 type simulation struct {
 	*broker
 	now time.Time
-	// answers says what the broker answers at a time; nil does not answer.
+	// answers returns the answer of the broker at a time. nil means no answer.
 	answers func(now time.Time) (confirm.Answer, error)
-	// annotated are the values written, asked is when it was asked.
+	// annotated has the written values, and asked has the times of the requests to the broker.
 	annotated []string
 	asked     []time.Duration
 	// took is how long the API server takes to write an annotation.
@@ -41,7 +41,7 @@ func simulate(answers func(time.Time) (confirm.Answer, error)) *simulation {
 	return s
 }
 
-// run does what next says until the time has passed.
+// run carries out the actions of next until the time has passed.
 func (s *simulation) run(d time.Duration) {
 	end := s.now.Add(d)
 	for {
@@ -129,8 +129,7 @@ func TestABrokerThatServesTheSetOverADamagedFileIsWokenUntilTheFileIsRight(t *te
 }
 
 func TestAChangeThatIsTakenBackBeforeItWasConfirmedIsBroughtToTheBrokerAgain(t *testing.T) {
-	// The broker gets the change after the operator last asked, and the way back
-	// only when its kubelet is woken for it.
+	// The broker gets the change after the last request of the operator. It gets the change back only when its kubelet is woken.
 	s := simulate(nil)
 	s.answers = func(now time.Time) (confirm.Answer, error) {
 		if now.Sub(epoch) >= 300*time.Millisecond && now.Sub(epoch) < 1200*time.Millisecond {
@@ -359,7 +358,7 @@ func TestPausesGrowToAMinute(t *testing.T) {
 func TestASlowAPIServerIsWrittenToNoMoreThanAFastOne(t *testing.T) {
 	for took, arrives := range map[time.Duration]time.Duration{
 		10 * time.Millisecond: 700 * time.Millisecond,
-		time.Second:           4 * time.Second, // the kubelet asks the same API server
+		time.Second:           4 * time.Second, // the kubelet uses the same API server
 		3 * time.Second:       12 * time.Second,
 	} {
 		s := simulate(becomes("old", "new", arrives))

@@ -136,7 +136,7 @@ func (d *Distributor) SetTarget(ctx context.Context, name string, target Target)
 		b.setTarget(target)
 	}
 	for _, b := range observed {
-		b.reported = b.class(time.Now()) // the caller's report has it
+		b.reported = b.class(time.Now()) // the caller reports it
 		requests[b.priority()] = append(requests[b.priority()], reconcile.Request{NamespacedName: b.pod.name})
 	}
 	d.mu.Unlock()

@@ -27,8 +27,8 @@ func distributorOf(cluster client.Reader) *Distributor {
 	}
 }
 
-// After a change of leader, thousands of brokers are asked one after the other. A status
-// with the numbers of those that have answered would say that the others are gone.
+// After a change of leader, thousands of brokers are asked one after the other. A status that counts only the brokers that have
+// answered would say that the others are gone.
 func TestAllBrokersOfANamespaceCountBeforeTheFirstIsAsked(t *testing.T) {
 	var pods []client.Object
 	for i := range 3 {

@@ -16,12 +16,12 @@ var (
 	})
 	stageDuration = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "crypto_broker_operator_propagation_stage_duration_seconds",
-		Help:    "Time of one stage of the way of a set: written, from the start of its namespace's reconciliation to its ConfigMap; annotated, from the ConfigMap to the first annotation of a pod; served, from the last annotation of a pod until its broker confirmed the set.",
+		Help:    "Time of one stage of the propagation of a set: written, from the start of its namespace's reconciliation to its ConfigMap; annotated, from the ConfigMap to the first annotation of a pod; served, from the last annotation of a pod until its broker confirmed the set.",
 		Buckets: []float64{0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 1, 1.25, 1.5, 2, 3, 5, 10, 30, 60, 120, 300},
 	}, []string{"stage"})
 	patches = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "crypto_broker_operator_patches_total",
-		Help: "Annotations written to pods to make their kubelet refresh the profiles, by the number of the try.",
+		Help: "Annotations written to pods to make their kubelet refresh the profiles, by the number of the attempt.",
 	}, []string{"try"})
 	podsDescription = prometheus.NewDesc(
 		"crypto_broker_operator_pods",
@@ -55,7 +55,7 @@ func init() {
 		stageDuration.WithLabelValues(stage)
 	}
 	for _, try := range []string{"1", "2", "3", "4"} {
-		patches.WithLabelValues(try) // a counter that is there from the start can be rated
+		patches.WithLabelValues(try) // a counter needs a value from the start, so that rate() works
 	}
 }
 

@@ -84,7 +84,7 @@ func TestAChangeThatIsTakenBackNeedsNoDetourWhereSetsHaveRevisions(t *testing.T)
 	s.setTarget(Target{Digest: "second", Revision: 2, Written: s.now})
 	s.setTarget(Target{Digest: "first", Revision: 3, Written: s.now})
 	s.run(200 * time.Millisecond)
-	expect(t, s, updating, "first.1") // what it said before is about the first revision
+	expect(t, s, updating, "first.1") // the previous answer is about the first revision
 	answer.Revision = 3
 	s.run(200 * time.Millisecond)
 	expect(t, s, updated, "first.1")

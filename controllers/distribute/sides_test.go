@@ -21,7 +21,7 @@ import (
 // allPlaces is reached by each broker that knows its pod.
 const allPlaces = profile.RolloutPlaces - 1
 
-// onSide is a broker that says that it serves the set with one side of the rollout of orders.
+// onSide returns a broker that reports that it serves the set, with one side of the rollout of orders.
 func onSide(isNew bool, calls, failed int64) *broker {
 	s := simulate(serves("set"))
 	s.pod.rolls, s.pod.name = true, types.NamespacedName{Namespace: "shop", Name: "pod"}
@@ -32,7 +32,7 @@ func onSide(isNew bool, calls, failed int64) *broker {
 	return s.broker
 }
 
-// distributing knows these brokers of the namespace shop.
+// distributing returns a distributor that knows these brokers of the namespace shop.
 func distributing(brokers ...*broker) *Distributor {
 	ns := &namespace{brokers: map[string]*broker{}}
 	for i, b := range brokers {

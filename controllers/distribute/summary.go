@@ -17,8 +17,8 @@ const (
 	updated                 // says that it serves the target
 	partial                 // as updated, without some profiles of the set
 	updating                // says that it serves another set, and more is being tried
-	behind                  // as updating, and all has been tried
-	refusing                // as behind, and says that it refused a newer set
+	behind                  // like updating, but all attempts were made
+	refusing                // like behind, and reports that it refused a newer set
 	waiting                 // has no set yet, for longer than it should take
 	unverified              // can't be asked
 )

@@ -64,7 +64,7 @@ func (d *Distributor) write(ctx context.Context, request reconcile.Request) (rec
 	priority := b.priority()
 	d.mu.Unlock()
 	if statuspatch.IsGone(err) {
-		return reconcile.Result{}, nil // another pod has the name by now; its own event comes
+		return reconcile.Result{}, nil // another pod has the name now, and has its own event
 	}
 	if err != nil {
 		return reconcile.Result{Priority: &priority}, err

@@ -71,8 +71,8 @@ func TestAnAnnotationIsThePatchThatCostsTheAPIServerLeast(t *testing.T) {
 	}
 }
 
-// A question takes processor time that annotations need, and who waits for a change of many
-// pods does not learn of its end sooner by a question to one of them.
+// A request to a broker takes processor time that annotations need. And it does not make the end of a change of many pods known any
+// earlier.
 func TestABrokerIsAskedLaterWhileManyAnnotationsWait(t *testing.T) {
 	d := distributorOf(fake.NewClientBuilder().Build())
 	for i := range crowd {

@@ -11,7 +11,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
-// complete offers everything and restricts as far as a profile can.
+// complete is a profile that offers all operations, with all possible restrictions.
 const complete = `
 Name: Orders
 Settings: {CryptoLibrary: native}
@@ -61,7 +61,7 @@ Audit: {Level: sensitive, Required: true}
 Deprecation: {ReplacedBy: Orders2, DeprecatedSince: "2026-01-01", RemoveAfter: "2027-01-01", Reason: old}
 `
 
-// native changes a section to protocols with a signature.
+// native changes a section of sessions to the native protocols, which have a signature.
 func native(s *profile.Session, protocols ...string) {
 	s.Protocols, s.SignAlg, s.HashAlg, s.KeyIDs = protocols, "ecdsa", "sha-384", []profile.KeyID{{ID: "n1"}}
 	if protocols[0] != "session-v1" {
@@ -78,12 +78,11 @@ func parse(t testing.TB, text string) profile.Profile {
 	return p
 }
 
-// comparing is what happens to the complete profile: base, where it is there,
-// makes the old profile out of it, and change the new one out of the old. Without a
-// change the new one is the complete profile.
+// comparing is one comparison. base makes the old profile from the complete profile, if it is set. change makes the new profile
+// from the old one. Without change, the new profile is the complete profile.
 type comparing struct {
 	base, change func(*profile.Profile)
-	weaker       map[string]string // by field; nil if nothing is
+	weaker       map[string]string // the weaker fields with their messages; nil if there are none
 }
 
 // profiles returns the old and the new one.
@@ -102,7 +101,7 @@ func (c comparing) profiles(t *testing.T) (before, after profile.Profile) {
 	return before, after
 }
 
-// cases are keyed by what happens to the profile.
+// cases have descriptions of the changes as keys.
 var cases = map[string]comparing{
 	"nothing": {change: func(*profile.Profile) {}},
 
@@ -311,7 +310,7 @@ var cases = map[string]comparing{
 		change: func(p *profile.Profile) { p.API.SignCertificate.AllowSHA1Requests = true },
 		weaker: map[string]string{
 			"API.SignCertificate.AllowSHA1Requests": "certificate requests may be signed with SHA-1; the profile refused them",
-			"API.SignCertificate":                   "SignCertificate is no longer approved by FIPS 140-3: AllowSHA1Requests lets in requests that are signed with SHA-1, which FIPS 140-3 does not approve",
+			"API.SignCertificate":                   "SignCertificate is no longer approved by FIPS 140-3: AllowSHA1Requests allows requests that are signed with SHA-1, which FIPS 140-3 does not approve",
 		},
 	},
 	"requests with SHA-1 no longer": {
@@ -460,7 +459,7 @@ var cases = map[string]comparing{
 			p.API.Session.SignAlg, p.API.Session.HashAlg = "ml-dsa-65", ""
 		},
 		change: func(p *profile.Profile) { p.API.Session.SignAlg = "ed25519" },
-		weaker: map[string]string{"API.Session.SignAlg": `a quantum computer can forge what "ed25519" makes, and not what "ml-dsa-65" made`},
+		weaker: map[string]string{"API.Session.SignAlg": `a quantum computer can forge what "ed25519" makes, but not what "ml-dsa-65" made`},
 	},
 	"sessions with smaller keys of ML-DSA": {
 		base: func(p *profile.Profile) {
@@ -554,7 +553,7 @@ var cases = map[string]comparing{
 
 	"signatures that a quantum computer can forge": {
 		change: func(p *profile.Profile) { p.API.SignData.SigningMode, p.API.SignData.SignAlg = "legacy", "ecdsa" },
-		weaker: map[string]string{"API.SignData.SigningMode": `a quantum computer can forge what "ecdsa" makes, and not what "ecdsa+ml-dsa-65" made`},
+		weaker: map[string]string{"API.SignData.SigningMode": `a quantum computer can forge what "ecdsa" makes, but not what "ecdsa+ml-dsa-65" made`},
 	},
 	"one signature of a hybrid": {
 		change: func(p *profile.Profile) {

@@ -73,7 +73,7 @@ func incomparable(before, after profile.Profile, why string) []Weakening {
 // profiles have equal bytes.
 func Canonical(p profile.Profile) []byte {
 	data, err := profile.Marshal(&profile.Document{Profiles: []profile.Profile{p}})
-	if err != nil { // only of values that no file and no resource can hold
+	if err != nil { // this only fails for values that no file and no resource can have
 		panic("downgrade: " + err.Error())
 	}
 	return data

@@ -15,7 +15,7 @@ func (c *comparison) cipher(old, changed side) {
 	before, after := old.EncryptData, changed.EncryptData
 	const at = "API.EncryptData."
 	if !strings.EqualFold(before.EncryptAlg, after.EncryptAlg) {
-		c.add(at+"EncryptAlg", before.EncryptAlg, after.EncryptAlg, "found %q in the place of %q, which it can't be compared with", after.EncryptAlg, before.EncryptAlg)
+		c.add(at+"EncryptAlg", before.EncryptAlg, after.EncryptAlg, "found %q instead of %q; the two can't be compared", after.EncryptAlg, before.EncryptAlg)
 	}
 	c.shorter(at+"KeySize", "the key", before.KeySize, after.KeySize)
 	strategy, now := nonceStrategy(before), nonceStrategy(after)

@@ -20,7 +20,7 @@ func (c *comparison) settings(before, after *profile.Settings) {
 		return cmp.Or(strings.ToLower(s.CryptoLibrary), "native")
 	}
 	if old, new := library(before), library(after); new != old {
-		c.add("Settings.CryptoLibrary", old, new, "another library computes, %q in the place of %q", new, old)
+		c.add("Settings.CryptoLibrary", old, new, "another library computes: %q instead of %q", new, old)
 	}
 }
 

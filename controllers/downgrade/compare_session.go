@@ -31,7 +31,7 @@ func (c *comparison) session(old, changed side) {
 		{"EncryptAlg", before.EncryptAlg, after.EncryptAlg},
 	} {
 		if !strings.EqualFold(name.was, name.is) {
-			c.add(at+name.field, name.was, name.is, "found %q in the place of %q, which it can't be compared with", name.is, name.was)
+			c.add(at+name.field, name.was, name.is, "found %q instead of %q; the two can't be compared", name.is, name.was)
 		}
 	}
 	c.sessionSignature(before, after)
@@ -59,7 +59,7 @@ func (c *comparison) sessionSignature(before, after *profile.Session) {
 	newClassical, newQuantum := components(after.SignAlg, after.HashAlg)
 	switch {
 	case oldQuantum != 0 && newQuantum == 0:
-		c.add(at+"SignAlg", before.SignAlg, after.SignAlg, "a quantum computer can forge what %q makes, and not what %q made", after.SignAlg, before.SignAlg)
+		c.add(at+"SignAlg", before.SignAlg, after.SignAlg, "a quantum computer can forge what %q makes, but not what %q made", after.SignAlg, before.SignAlg)
 	case oldQuantum != 0 && newQuantum != 0 && weaker(newQuantum, oldQuantum):
 		c.add(at+"SignAlg", before.SignAlg, after.SignAlg, "%q is weaker than %q", newQuantum.String(), oldQuantum.String())
 	case oldQuantum == 0 && newQuantum == 0:

@@ -146,8 +146,7 @@ func TestAWeakeningNamesTheFieldAsResourcesDo(t *testing.T) {
 	}
 }
 
-// Whatever the single comparisons miss, what can be said of operations as a whole
-// must not get worse unnoticed.
+// Even if a comparison of single fields misses something, no operation as a whole may get worse unnoticed.
 func TestNoLossOfStrengthOrApprovalGoesUnnoticed(t *testing.T) {
 	type judged struct {
 		profile.Profile

@@ -17,13 +17,12 @@ func hashing(name, algorithm string) profile.Profile {
 	return profile.Profile{Name: name, API: profile.API{HashData: &profile.HashData{HashAlg: algorithm}}}
 }
 
-// of returns a profile that comes from a CryptoProfile of the namespace shop.
+// of returns a candidate whose source is a CryptoProfile of the namespace shop.
 func of(p profile.Profile) Candidate {
 	return Candidate{Profile: p, Source: Source{KindNamespaced, "shop", strings.ToLower(p.Name)}}
 }
 
-// serving returns the State after these were served, each list in the place of the one
-// before it.
+// serving returns the State after these lists of profiles were served, one after the other.
 func serving(lists ...[]Candidate) State {
 	var s State
 	for _, list := range lists {

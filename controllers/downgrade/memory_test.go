@@ -28,7 +28,7 @@ func many(count, bytes int) []Candidate {
 	return all
 }
 
-// kept returns the State that a ConfigMap of this one gives back.
+// kept returns the State that is read back from the ConfigMap of this State.
 func kept(t *testing.T, s State) State {
 	t.Helper()
 	total := 0
@@ -97,8 +97,8 @@ func TestOfRemovedProfilesWithoutRoomOnlyTheirNamesHaveToBeAllowed(t *testing.T)
 	}
 }
 
-// Whoever may write profiles can fill the memory, to have an old one forgotten or only
-// because each build has a profile of its own.
+// Authors of profiles can fill the memory, either to make the operator forget an old profile, or because each of their builds has
+// its own profile.
 func TestWithoutRoomForMarksOnlyForgottenNamesHaveToBeAllowed(t *testing.T) {
 	var state State
 	for batch := range 4 {
@@ -149,8 +149,8 @@ func TestWithoutRoomForMarksOnlyForgottenNamesHaveToBeAllowed(t *testing.T) {
 	}
 }
 
-// An operator before the filter did not say which names it forgot, and one that is
-// installed again has to take every unknown name for one of them.
+// An operator from before the filter does not say which names it forgot. If such a version is installed again, every unknown name
+// may be one of them.
 func TestWhatDoesNotKnowTheFilterTakesEveryUnknownNameForAForgottenOne(t *testing.T) {
 	_, err := Read("", map[string]string{v1alpha1.ProfilesHistoryAnnotation: `{"forgetful":true,"unmarked":"AAAA"}`}, render.Result{})
 	if err == nil || !strings.HasSuffix(err.Error(), "unmarked has 3 bytes, expected 32768") {

@@ -53,7 +53,7 @@ func profiles(what, file string) (map[string]profile.Profile, error) {
 		return all, fmt.Errorf("%s can't be read: %w", what, problems.Err())
 	}
 	for _, p := range doc.Profiles {
-		if p.Rollout == nil { // what is rolled out was not served by all
+		if p.Rollout == nil { // not all brokers have served a profile that is being rolled out
 			all[p.Name] = p
 		}
 	}
@@ -105,7 +105,7 @@ func file(all map[string]profile.Profile) []byte {
 		doc.Profiles = append(doc.Profiles, all[name])
 	}
 	data, err := profile.Marshal(doc)
-	if err != nil { // only of values that no file and no resource can hold
+	if err != nil { // this only fails for values that no file and no resource can have
 		panic("downgrade: " + err.Error())
 	}
 	return data

@@ -39,7 +39,7 @@ const (
 
 var (
 	admin client.Client
-	// operator is the access with the rights that the chart gives.
+	// operator is the configuration with the rights that the chart gives the operator.
 	operator *rest.Config
 )
 
@@ -63,11 +63,11 @@ type later struct {
 
 func (c later) Now() time.Time { return c.RealClock.Now().Add(time.Duration(c.by.Load())) }
 
-// leader runs what the leader of the operator does for gateways until the test ends.
+// leader runs the tasks of the leading operator for gateways until the test ends.
 type leader struct {
 	*keygateway.Gateway
 	keys *signing.Keys
-	// ahead is by how much its clock is ahead.
+	// ahead is how far its clock is ahead.
 	ahead atomic.Int64
 	told  atomic.Int64
 }
@@ -111,7 +111,7 @@ func startLeader(t *testing.T) *leader {
 	return l
 }
 
-// inOrder returns what is not as it has to be in the objects for gateways.
+// inOrder returns an error unless the objects for gateways are as they have to be.
 func (l *leader) inOrder(ctx context.Context) error {
 	published, secret := configMap(), secretNamed(service+"-tls")
 	err := errors.Join(admin.Get(ctx, client.ObjectKeyFromObject(published), published), admin.Get(ctx, client.ObjectKeyFromObject(secret), secret))
@@ -180,7 +180,7 @@ func TestTheLeaderKeepsWhatGatewaysMount(t *testing.T) {
 		inOrder("somebody changed the entry " + entry)
 	}
 
-	// A rotation reaches the ConfigMap, and the key before stays until no pod needs it.
+	// A rotation reaches the ConfigMap, and the previous key stays until no pod needs it.
 	before, err := l.keys.Ring(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 
 var accessDescription = prometheus.NewDesc(
 	"crypto_broker_operator_key_access_objects",
-	"Policies and peers of key access services, by kind and by the reason of their condition Ready: InUse; HeldBack or Invalid, because a service keeps what was good last; NotRead or NoService, if it is not known.",
+	"Policies and peers of key access services, by kind and by the reason of their condition Ready: InUse; HeldBack or Invalid, because a service keeps the last good ones; NotRead or NoService, if it is not known.",
 	[]string{"kind", "reason"}, nil)
 
 // accessReasons are the reasons of the condition Ready of a policy or a peer.

@@ -136,7 +136,7 @@ func TestNumbersOfAllGatewaysAreMerged(t *testing.T) {
 		t.Errorf("found %+v", status)
 	}
 
-	// A neighbouring latency is no change; nor is a new Secret before all gateways have it.
+	// A slightly different latency is not a change. A new Secret is not a change either until all gateways have read it.
 	before := status.DeepCopy()
 	views[1].Endpoints[0].Latency, views[1].SecretVersion = 20*time.Millisecond, "8"
 	fill(status, p, &p.Spec, views, "operators")
@@ -160,7 +160,7 @@ func TestAGatewayHasAWhileToOpenAProvider(t *testing.T) {
 	for _, step := range []struct {
 		says  string
 		views []*providerreport.Provider
-		// silence is how long nobody has answered, and after how long after the start this is.
+		// silence is the time without any answer, and the time since the start.
 		silence, after time.Duration
 		generation     int64
 		waits          time.Duration

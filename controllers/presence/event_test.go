@@ -18,7 +18,7 @@ func TestWhereANewPodWouldBeRefusedTheEventSaysWhy(t *testing.T) {
 	const refusal = `A new pod like that is refused: metadata.annotations[cryptobroker.io/inject]: found "yes", expected "true" to get a broker or "false" to get none. `
 	const template = "Correct the annotation in its pod template: until then a restart makes no pods."
 	tests := map[string]struct {
-		pods  []string // what they ask with
+		pods  []string // the values with which they ask
 		kind  string
 		event string
 	}{
@@ -52,8 +52,7 @@ func TestAnEventFitsWhateverAPodAsksWith(t *testing.T) {
 	}
 }
 
-// told returns the event on an owner of this kind whose pods ask for brokers with these
-// values and have none.
+// told returns the event on an owner of this kind whose pods ask for brokers with these values but have none.
 func told(t *testing.T, kind string, asks ...string) string {
 	t.Helper()
 	recorder := events.NewFakeRecorder(2)

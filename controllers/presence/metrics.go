@@ -11,7 +11,7 @@ var (
 		[]string{"namespace"}, nil)
 	outdatedDescription = prometheus.NewDesc(
 		"crypto_broker_operator_pods_outdated",
-		"Pods whose broker is another than a new pod would get, by namespace. Restart their workloads when it suits.",
+		"Pods whose broker differs from the broker that a new pod would get, by namespace. Restart their workloads when it suits.",
 		[]string{"namespace"}, nil)
 )
 

@@ -36,7 +36,7 @@ import (
 )
 
 var (
-	// apiServer is used by the tests, with all rights.
+	// apiServer is the client of the tests, with all rights.
 	apiServer client.Client
 	// operatorConfig is used by the operator, with the rights of config/rbac.
 	operatorConfig *rest.Config
@@ -131,7 +131,7 @@ func pod(t *testing.T, namespace string, owner client.Object, change ...func(*co
 	return create(t, p)
 }
 
-// deployment makes one with a ReplicaSet, as its controller would.
+// deployment makes a Deployment with a ReplicaSet, as the controller would.
 func deployment(t *testing.T, namespace, name string) (*appsv1.Deployment, *appsv1.ReplicaSet) {
 	t.Helper()
 	labels := map[string]string{"app": name}

@@ -124,7 +124,7 @@ func (r *reconciler) remove(ctx context.Context, from sources, set guarded) (tar
 			return r.targetInPlace(ctx, from), 0, err
 		}
 		r.recordWritten(from, set, 0, nil)
-		log.FromContext(ctx).Info("deleted the ConfigMap of a namespace without profiles, without brokers and with nothing to remember")
+		log.FromContext(ctx).Info("deleted the ConfigMap of a namespace without profiles, brokers and a baseline")
 	}
 	r.namespaces.Update(from.namespace, func(known *state.Namespace) { known.Served = &set.state })
 	return distribute.Target{}, 0, nil
@@ -143,12 +143,12 @@ func (r *reconciler) remember(namespace *corev1.Namespace, set guarded, seal sea
 func (r *reconciler) written(ctx context.Context, from sources, set guarded, seal sealed, data []byte) distribute.Target {
 	logger := log.FromContext(ctx)
 	if data == nil {
-		logger.Info("took the set out of the ConfigMap of a namespace; what is known of it is remembered", "profilesWithheld", len(set.withheld))
+		logger.Info("removed the set from the ConfigMap of a namespace; its baseline is kept", "profilesWithheld", len(set.withheld))
 		return distribute.Target{}
 	}
 	r.namespaces.Update(from.namespace, func(known *state.Namespace) { known.Contents = state.Contents{Digest: set.Digest, Names: set.Names} })
 	if !seal.fresh && from.found != nil && from.found.Data[profile.FileName] == string(data) {
-		logger.Info("wrote what is beside the set of a namespace: a signature by other keys, or what is remembered", "digest", set.Digest, "revision", seal.Revision)
+		logger.Info("updated the signature or the baseline in the ConfigMap of a namespace; the set is the same", "digest", set.Digest, "revision", seal.Revision)
 		return r.targetOf(from.namespace, seal.Statement) // brokers need not load this at once
 	}
 	logger.Info("wrote the set of a namespace", "profiles", len(set.Names), "digest", set.Digest, "revision", seal.Revision)

@@ -88,7 +88,7 @@ const (
 // and by the recorded revision. If it is not everything, it returns why.
 func (b *baselines) trusted(ctx context.Context, ns *corev1.Namespace, found *corev1.ConfigMap, lowest int64) (how trust, why string, err error) {
 	if found == nil {
-		return nothing, "it is not there, though the namespace had one", nil
+		return nothing, "it is missing, although the namespace had one", nil
 	}
 	set, isSigned, err := b.sealer.setInPlace(ctx, ns, found)
 	if err != nil {
@@ -105,7 +105,7 @@ func (b *baselines) trusted(ctx context.Context, ns *corev1.Namespace, found *co
 	case !has && isRemembered, has && isSigned && set.Revision < lowest:
 		return nothing, "it is older than what the namespace was given last", nil
 	case !has:
-		return nothing, "its set is not there, and what it says of removed profiles is not signed by the operator", nil
+		return nothing, "its set is missing, and its text about removed profiles is not signed by the operator", nil
 	case !isSigned:
 		return nothing, "its set is not signed by the operator", nil
 	case isRemembered && memory.Revision == set.Revision:
@@ -115,7 +115,7 @@ func (b *baselines) trusted(ctx context.Context, ns *corev1.Namespace, found *co
 		// has signed it.
 		return everything, "", nil
 	default:
-		return setAlone, "what it says of removed profiles is not signed by the operator together with its set", nil
+		return setAlone, "its text about removed profiles is not signed by the operator together with its set", nil
 	}
 }
 

@@ -55,7 +55,7 @@ func (c *configMaps) read(ctx context.Context, namespace *corev1.Namespace) (*co
 		found, err = get(ctx, c.live, key)
 		if err != nil || found != nil {
 			return found, err
-		} // else somebody deleted it meanwhile
+		} // otherwise somebody has deleted it in the meantime
 	}
 	c.setPending(namespace, "")
 	return found, nil

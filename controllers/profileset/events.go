@@ -42,9 +42,9 @@ func (r *reconciler) reportWeakened(ctx context.Context, namespace string, chang
 		}
 		key := client.ObjectKey{Namespace: c.Source.Namespace, Name: c.Source.Name}
 		if err := r.client.Get(ctx, key, object); err != nil {
-			log.FromContext(ctx).Error(err, "a weaker profile was allowed, and no event says so", "profile", c.Profile, "source", c.Source.String())
+			log.FromContext(ctx).Error(err, "a weaker profile was allowed, but the event about it could not be written", "profile", c.Profile, "source", c.Source.String())
 			continue
 		}
-		event.Record(r.recorder, object, corev1.EventTypeWarning, eventWeakened, actionRender, fmt.Sprintf("The profile %q of namespace %q is weaker from now on, as was allowed. %s", c.Profile, namespace, strings.Join(c.Sentences(), " ")))
+		event.Record(r.recorder, object, corev1.EventTypeWarning, eventWeakened, actionRender, fmt.Sprintf("The profile %q of namespace %q is weaker from now on. Somebody allowed this. %s", c.Profile, namespace, strings.Join(c.Sentences(), " ")))
 	}
 }

@@ -39,7 +39,7 @@ func newGuard(namespaces *state.Store, minimum int, baseline func(context.Contex
 		baseline:   baseline,
 		weakened: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "crypto_broker_operator_profiles_weakened_total",
-			Help: "Profiles of namespaces that became weaker, as somebody allowed.",
+			Help: "Profiles of namespaces that became weaker because somebody allowed it.",
 		}),
 	}
 }
@@ -126,7 +126,7 @@ func fitting(state downgrade.State, candidates []downgrade.Candidate, minimum in
 	for excess > 0 {
 		left, out := largest(candidates, j.Served, excess)
 		if len(out) == 0 {
-			break // all that is left is the cluster's
+			break // only ClusterCryptoProfiles are left
 		}
 		candidates, without = left, append(without, out...)
 		j = state.Judge(candidates, minimum)
@@ -189,7 +189,7 @@ func (g *guarded) fill(served []profile.Profile) {
 	if err == nil && len(data) > render.MaxSetSize {
 		err = fmt.Errorf("it takes %d bytes, and a set has at most %d", len(data), render.MaxSetSize)
 	}
-	g.Parts = nil // which objects the older profiles are from is not known any more
+	g.Parts = nil // the objects of the older profiles are no longer known
 	if err != nil {
 		g.Refusal = fmt.Sprintf("The set with what is withheld from it can't be written, and brokers keep what they have: %s.", err)
 		g.Data, g.Digest, g.Names = nil, "", nil

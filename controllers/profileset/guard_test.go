@@ -47,7 +47,7 @@ func TestOldProfilesThatStayKeepNoneOfTheClustersFromTheSet(t *testing.T) {
 	}
 	judge([]v1alpha1.CryptoProfile{own("first", "sha-512", render.MaxSetSize*2/3)})
 
-	// Made weaker and small, the first leaves room for the second, and is withheld.
+	// The first profile becomes weaker and small. It leaves room for the second one, but is withheld.
 	set := judge([]v1alpha1.CryptoProfile{own("first", "sha-256", 10), own("second", "sha-512", render.MaxSetSize*2/3)}, policy)
 	if len(set.Data) > render.MaxSetSize || !slices.Contains(set.Names, "policy") {
 		t.Errorf("the set of %d bytes has %q, expected the cluster's profile in it", len(set.Data), set.Names)
@@ -62,7 +62,7 @@ func TestOldProfilesThatStayKeepNoneOfTheClustersFromTheSet(t *testing.T) {
 	if verdict := set.Namespaced[left]; verdict.Accepted || verdict.Reason != v1alpha1.ReasonTooLarge {
 		t.Errorf("%s: %+v", left, verdict)
 	}
-	// Left out for its size, the first is compared with what it was nevertheless.
+	// The first profile is left out because of its size, but it is still compared with its old content.
 	set = judge([]v1alpha1.CryptoProfile{own("first", "sha-256", 10)}, policy)
 	if slices.Contains(set.Names, "first") && set.Namespaced["first"].Accepted {
 		t.Errorf("the weaker profile is served: %q", set.Names)

@@ -188,8 +188,7 @@ func TestWithoutTheRecordNothingIsKnownToBeNew(t *testing.T) {
 	}
 }
 
-// A ConfigMap has 1 MiB at most, and what one namespace is given must not write what all
-// others were given.
+// A ConfigMap has 1 MiB at most, and a set of one namespace must not cause a write with the data of all others.
 func TestTheRecordOfTwentyThousandNamespacesIsWrittenByParts(t *testing.T) {
 	var namespaces corev1.NamespaceList
 	for i := range 20_000 {
@@ -249,8 +248,7 @@ func TestTheRecordOfTwentyThousandNamespacesIsWrittenByParts(t *testing.T) {
 	}
 }
 
-// An operator before this version may be installed again. It takes a namespace that is
-// not in its record as it finds it.
+// An earlier version of the operator may be installed again. It accepts the state of a namespace that is not in its record.
 func TestTheRecordOfAnEarlierVersionIsReadAndKept(t *testing.T) {
 	for sentence, test := range map[string]struct {
 		earlier, pages map[string]string

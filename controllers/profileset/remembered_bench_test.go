@@ -51,8 +51,8 @@ func ofNamespace(b *testing.B) []v1alpha1.CryptoProfile {
 	return all
 }
 
-// What it takes to render a set that was rendered before, as for each of the namespaces
-// that a ClusterCryptoProfile selects, and for the event of the operator's own write.
+// The cost of rendering a set that was rendered before. This happens for each namespace that a ClusterCryptoProfile selects, and
+// after each write of the operator itself.
 func BenchmarkRendering(b *testing.B) {
 	for sentence, from := range map[string]struct {
 		own     []v1alpha1.CryptoProfile
@@ -76,7 +76,7 @@ func BenchmarkRendering(b *testing.B) {
 	}
 }
 
-// What it takes to find out which profiles of the set in place are missing from the next.
+// The cost of finding out which profiles of the present set are missing in the next one.
 func BenchmarkMissing(b *testing.B) {
 	own := ofNamespace(b)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}

@@ -34,7 +34,7 @@ func newRestoration() *restoration { return &restoration{detected: make(chan str
 // watch returns an error once a restoration is detected, and nil when ctx ends before.
 func (r *restoration) watch(ctx context.Context, informers cache.Informers) error {
 	if err := r.follow(ctx, informers); err != nil {
-		return fmt.Errorf("watch whether the cluster's past comes back: %w", err)
+		return fmt.Errorf("watch for an etcd that was restored from a backup: %w", err)
 	}
 	select {
 	case <-ctx.Done():

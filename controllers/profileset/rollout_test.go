@@ -33,7 +33,7 @@ func newShop(spec v1alpha1.ProfileSpec) *shop {
 	return s
 }
 
-// judge returns the set, which the namespace serves from now on.
+// judge returns the new set. The namespace serves it from now on.
 func (s *shop) judge(t *testing.T) guarded {
 	t.Helper()
 	own := []v1alpha1.CryptoProfile{s.profile}
@@ -53,7 +53,7 @@ func (s *shop) change(t *testing.T, spec v1alpha1.ProfileSpec) render.Verdict {
 	return s.judge(t).Namespaced["orders"]
 }
 
-// reach says that the rollout of the change with a digest is at a phase and has reached places.
+// reach sets the state of the rollout of the change with a digest: its phase, and the places that it has reached.
 func (s *shop) reach(phase, digest string, below int64) {
 	s.profile.Status.Rollout = &v1alpha1.RolloutStatus{Phase: phase, Digest: digest, Step: 1, Below: below}
 }

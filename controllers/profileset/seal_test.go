@@ -22,7 +22,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/signing"
 )
 
-// ringOf is keys that never change but by the test's own hand.
+// ringOf returns a key ring that only the test changes.
 type ringOf struct {
 	signing.Ring
 	err error
@@ -44,7 +44,7 @@ func seed(b byte) ed25519.PrivateKey {
 	return ed25519.NewKeyFromSeed(bytes.Repeat([]byte{b}, ed25519.SeedSize))
 }
 
-// sealing is a sealer of one namespace with a clock of its own.
+// sealing is a sealer of one namespace with its own clock.
 type sealing struct {
 	*sealer
 	t         *testing.T
@@ -64,15 +64,14 @@ func newSealing(t *testing.T) *sealing {
 	return s
 }
 
-// begin is the start of another operator.
+// begin starts another operator.
 func (s *sealing) begin() {
 	system := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: "c6a1"}}
 	s.sealer = newSealer(state.NewStore(), fake.NewClientBuilder().WithObjects(system).Build(), testKeys{s.keys}, func(string) int64 { return s.highest })
 	s.now = func() time.Time { return s.clock }
 }
 
-// pass is a pass of the reconciler: it tells the revision and whether something was
-// written.
+// pass makes one pass of the reconciler. It returns the revision, and whether anything was written.
 func (s *sealing) pass(data string) (revision int64, wrote bool) {
 	s.t.Helper()
 	set, err := s.seal(s.t.Context(), s.namespace, s.found, []byte(data), nil)
@@ -108,7 +107,7 @@ func TestASetIsWrittenOnceForEachRevision(t *testing.T) {
 	s.clock = s.clock.Add(time.Hour)
 	s.expect("a", first, false) // nothing changed
 	s.begin()
-	s.expect("a", first, false) // nor for the next operator
+	s.expect("a", first, false) // the next operator does not sign again either
 	s.expect("b", first+3_600_000, true)
 	s.expect("a", first+3_600_001, true) // in the same millisecond
 	s.clock = s.clock.Add(-24 * time.Hour)
@@ -138,7 +137,7 @@ func TestAPastThatComesBackGetsARevisionAboveIt(t *testing.T) {
 			s.pass("c")
 			s.pass("a")
 			before, _ := s.pass("a")
-			s.clock = time.UnixMilli(first) // a clock is no help
+			s.clock = time.UnixMilli(first) // the clock makes no difference
 			if before != first+11 {
 				t.Fatalf("began with revision %d", before)
 			}
@@ -160,14 +159,14 @@ func TestWhatBrokersReportIsBelievedWithinBounds(t *testing.T) {
 	s.highest = first + 500 // as after a restored cluster
 	s.expect("a", first+501, true)
 	s.highest = first + 700
-	s.expect("a", first+501, false) // somebody plays a broker, or it is restored again
+	s.expect("a", first+501, false) // a program imitates a broker, or etcd was restored again
 	s.clock = s.clock.Add(raisePause)
-	s.expect("a", first+60_000, true) // the clock is beyond it by now
+	s.expect("a", first+60_000, true) // the clock is past this time now
 	s.highest = s.clock.Add(reportAhead).UnixMilli() + 1
 	s.clock = s.clock.Add(time.Microsecond)
 	s.expect("a", first+60_000, false)
 	s.highest = s.clock.Add(reportAhead).UnixMilli()
-	s.expect("b", s.highest+1, true) // written anyway: no need to wait
+	s.expect("b", s.highest+1, true) // the set is written anyway, so there is no need to wait
 }
 
 func TestOtherKeysSignTheSameRevision(t *testing.T) {
@@ -234,12 +233,12 @@ func TestWhatIsRememberedHasTheRevisionOfItsSet(t *testing.T) {
 	}
 	expect([]byte("a"), memory(""), first)
 	expect([]byte("a"), memory(""), first)
-	expect([]byte("a"), memory("b"), first+1) // the same set beside another memory
+	expect([]byte("a"), memory("b"), first+1) // the same set with another baseline
 	expect(nil, memory("ab"), first+2)
 	expect(nil, memory("ab"), first+2)
 	expect([]byte("a"), memory("b"), first+3)
 
 	s.begin()
-	s.recorded(s.namespace, first+10) // by an operator before this one
+	s.recorded(s.namespace, first+10) // by an earlier version of the operator
 	expect([]byte("a"), memory("b"), first+11)
 }

@@ -23,7 +23,7 @@ func traced(next handler.EventHandler, traces *changetrace.Tracer, kind string, 
 	}
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q requests) {
-			if !e.IsInInitialList { // those are no changes, but what the leader finds at its start
+			if !e.IsInInitialList { // at its start the leader finds these sets; they are not changes
 				seen(ctx, e.Object, false, e.Object)
 			}
 			next.Create(ctx, e, q)
@@ -38,7 +38,7 @@ func traced(next handler.EventHandler, traces *changetrace.Tracer, kind string, 
 			next.Update(ctx, e, q)
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q requests) {
-			if e.Object.GetDeletionTimestamp().IsZero() { // else the update to it was seen
+			if e.Object.GetDeletionTimestamp().IsZero() { // otherwise the operator has already seen its update
 				seen(ctx, e.Object, true, e.Object)
 			}
 			next.Delete(ctx, e, q)

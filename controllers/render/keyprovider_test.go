@@ -16,7 +16,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
-// allOfAKeyProvider has a value for each field, of all types at once.
+// allOfAKeyProvider returns a spec with a value for each field, of all types at once.
 const allOfAKeyProvider = `
 type: kmip
 endpoints: [kmip-1.example.com, "kmip-2.example.com:5697"]

@@ -30,7 +30,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// resources is what one in.yaml says.
+// resources has the content of a file in.yaml.
 type resources struct {
 	namespace  corev1.Namespace
 	namespaced []v1alpha1.CryptoProfile

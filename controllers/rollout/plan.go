@@ -110,7 +110,7 @@ func (a attempt) advance(status v1alpha1.RolloutStatus, now time.Time) v1alpha1.
 	}
 	until := status.Confirmed.Add(pause.Duration.Duration)
 	if now.Before(until) {
-		status.Phase = v1alpha1.RolloutProgressing // it was Paused if the pause had no duration before
+		status.Phase = v1alpha1.RolloutProgressing // the phase was Paused if the pause had no duration before
 		status.Message = fmt.Sprintf("Step %d of %d: waits until %s.", status.Step, len(a.spec.Steps), until.UTC().Format(time.RFC3339))
 		return status
 	}

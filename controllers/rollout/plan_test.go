@@ -39,8 +39,7 @@ func newTrial() *trial {
 	return &trial{attempt: attempt{spec: tenThenHalf(), digest: "sha256:new", places: places}, now: time.Unix(1e9, 0)}
 }
 
-// look lets some time pass, in which all pods that were reached have begun to serve the new
-// profile, and looks again.
+// look lets some time pass and plans again. By then all reached pods serve the new profile.
 func (r *trial) look(after time.Duration) *trial {
 	r.now = r.now.Add(after)
 	if r.status != nil {

@@ -55,7 +55,7 @@ type Change struct {
 }
 
 // Keep separates the candidates that are rolled out. It returns all candidates, with the served
-// profile in the place of each one that is rolled out, and the changes that are rolled out. A
+// profile instead of each one that is rolled out, and the changes that are rolled out. A
 // candidate is rolled out if the namespace serves another profile of its name and the rollout is
 // not complete. It is not rolled out if the guard withholds it. It is not rolled out either if it
 // replaces a profile below the minimum strength, because that profile must not be served any

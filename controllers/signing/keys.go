@@ -215,7 +215,7 @@ func (k *Keys) refresh(ctx context.Context) (Ring, error) {
 		found = next
 	} else if err != nil {
 		k.ring.Store(nil)
-		err = fmt.Errorf("the signing keys in the Secret %s cannot be read: %w; put it right, or delete the Secret and restart all workloads with a broker", k.name(), err)
+		err = fmt.Errorf("the signing keys in the Secret %s cannot be read: %w; correct it, or delete the Secret and restart all workloads with a broker", k.name(), err)
 		k.reportOnce(&secret, err.Error())
 		return Ring{}, err
 	}

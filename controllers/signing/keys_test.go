@@ -48,7 +48,7 @@ func newReplica(t *testing.T, server client.WithWatch) *replica {
 	return r
 }
 
-// pass is what the loop does on the leader.
+// pass runs one iteration of the leader's loop.
 func (r *replica) pass() Ring {
 	r.t.Helper()
 	if _, err := r.refresh(r.t.Context()); err != nil {
@@ -73,7 +73,7 @@ func (r *replica) secret() *corev1.Secret {
 	return secret
 }
 
-// told returns the next event.
+// told returns the next recorded event.
 func (r *replica) told() string {
 	select {
 	case text := <-r.events.Events:
@@ -245,7 +245,7 @@ func TestWhatIsDeletedIsReplacedAndTold(t *testing.T) {
 func TestReplicasThatStartTogetherHaveOneKey(t *testing.T) {
 	server := fake.NewClientBuilder().Build()
 	first := newReplica(t, server).pass()
-	// The second did not find a Secret a moment ago.
+	// The second operator did not find a Secret a moment ago.
 	absent := true
 	late := interceptor.NewClient(server, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
@@ -291,7 +291,7 @@ func TestKnownKeysStayWhileTheAPIServerIsAwayAndNoLonger(t *testing.T) {
 	if err := server.Update(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
-	const want = "the signing keys in the Secret system/signing cannot be read: entry current.pem has no PEM block, expected one PEM block PRIVATE KEY with an Ed25519 key in PKCS #8; put it right, or delete the Secret and restart all workloads with a broker"
+	const want = "the signing keys in the Secret system/signing cannot be read: entry current.pem has no PEM block, expected one PEM block PRIVATE KEY with an Ed25519 key in PKCS #8; correct it, or delete the Secret and restart all workloads with a broker"
 	for range 2 {
 		if _, err := r.refresh(t.Context()); err == nil || err.Error() != want {
 			t.Errorf("got %v", err)

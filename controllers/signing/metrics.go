@@ -18,7 +18,7 @@ var (
 	}, []string{"state"})
 	currentSince = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "crypto_broker_operator_signing_key_current_since_timestamp_seconds",
-		Help: "Unix time at which the current signing key became so.",
+		Help: "Unix time at which the current signing key became current.",
 	})
 )
 

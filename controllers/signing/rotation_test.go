@@ -193,7 +193,7 @@ func TestASecretThatCannotBeReadIsNamedEntryByEntry(t *testing.T) {
 		"another algorithm": {func(s *corev1.Secret) {
 			s.Data[currentEntry] = pem.EncodeToMemory(&pem.Block{Type: pemType, Bytes: der})
 		}, "entry current.pem has a key of the type *ecdsa.PrivateKey, " + want},
-		"two keys in one":    {func(s *corev1.Secret) { s.Data[currentEntry] = append(s.Data[currentEntry], s.Data[retired]...) }, "entry current.pem has something behind its PEM block, " + want},
+		"two keys in one":    {func(s *corev1.Secret) { s.Data[currentEntry] = append(s.Data[currentEntry], s.Data[retired]...) }, "entry current.pem has data after its PEM block, " + want},
 		"a key under a name": {func(s *corev1.Secret) { s.Data[retired] = s.Data[currentEntry] }, "entry " + retired + " has the key " + r.current.id + ", expected the one it is named after"},
 		"a key twice":        {func(s *corev1.Secret) { s.Data[currentEntry] = s.Data[retired] }, "the key " + r.retired[0].id + " is in entry current.pem and among the retired ones, expected it once"},
 		"no time":            {func(s *corev1.Secret) { s.Annotations[currentSinceAnnotation] = "today" }, `annotation cryptobroker.io/signing-key-current-since is "today", expected a time in RFC 3339`},

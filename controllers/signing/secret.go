@@ -103,7 +103,7 @@ func readKey(data []byte) (ed25519.PrivateKey, error) {
 	case block.Type != pemType:
 		return nil, errors.New("has a PEM block of another type, " + want)
 	case len(bytes.TrimSpace(rest)) > 0:
-		return nil, errors.New("has something behind its PEM block, " + want)
+		return nil, errors.New("has data after its PEM block, " + want)
 	}
 	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {

@@ -14,8 +14,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/distribute"
 )
 
-// What the statuses of a namespace take in which nothing changed but the number of its
-// pods, with and without the memory of assessments.
+// The cost of the statuses of a namespace in which only the number of pods has changed, with and without the cache of assessments.
 func BenchmarkTheStatusesOf500Profiles(b *testing.B) {
 	manifest, err := manifests.Manifests.ReadFile("default.yaml")
 	if err != nil {

@@ -25,7 +25,7 @@ func TestAssessmentsAreKeptInALimitedNumberAndThoseThatAreUsedLongest(t *testing
 	for i := range 2 * keptAssessments {
 		p := assessed{generation: 1}
 		all.keep(types.UID(fmt.Sprint(i)), p)
-		if i%1000 == 0 { // what is remembered is taken, whatever the object has become
+		if i%1000 == 0 { // the cached value is used, even if the object has changed
 			if found := *all.of(other, &other.Spec).Strength; found != want {
 				t.Fatalf("after %d others the strength is %d, expected the one remembered, %d", i, found, want)
 			}

@@ -48,7 +48,7 @@ func (r *clusterReconciler) Reconcile(ctx context.Context, request reconcile.Req
 	}
 	all, complete, err := r.sum(ctx, &p)
 	if err != nil || !complete {
-		return reconcile.Result{}, err // what is missing brings the request back
+		return reconcile.Result{}, err // a missing part causes another request
 	}
 
 	status := p.Status.DeepCopy()

@@ -45,7 +45,7 @@ type difference int
 const (
 	same      difference = iota
 	inNumbers            // in numbers, and in messages with numbers
-	inReasons            // also in the status or the reason of a condition, for which nobody waits
+	inReasons            // also in the status or the reason of a condition, but nobody waits for this change
 	urgent               // in something that somebody may be waiting for
 )
 
@@ -217,7 +217,7 @@ func (m *memory) becamePropagated(name types.NamespacedName, before, after *meta
 		}
 		if after.Status == metav1.ConditionTrue {
 			isNew = known.propagatedGeneration != after.ObservedGeneration
-			known.propagatedGeneration = 0 // the written condition says it from now on
+			known.propagatedGeneration = 0 // from now on the written condition has this information
 		}
 	})
 	return isNew

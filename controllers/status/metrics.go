@@ -13,7 +13,7 @@ import (
 
 var conditionsDescription = prometheus.NewDesc(
 	"crypto_broker_operator_profile_conditions",
-	"Profiles that have a condition which says that something is wrong or not known, by kind, namespace (empty for ClusterCryptoProfiles), condition, status and reason. What no profile has is not listed.",
+	"Profiles that have a condition which says that something is wrong or not known, by kind, namespace (empty for ClusterCryptoProfiles), condition, status and reason. Conditions that no profile has are not listed.",
 	[]string{"kind", "namespace", "condition", "status", "reason"}, nil)
 
 // healthy has the healthy status of each counted condition. Other statuses are counted.

@@ -117,7 +117,7 @@ func (r *profileReconciler) compare(p *v1alpha1.CryptoProfile, all common) (*pen
 		verdict, judged = deleting, true
 	}
 	if !judged {
-		return nil, 0 // the set's reconciler has yet to see it
+		return nil, 0 // the reconciler of the set has not seen it yet
 	}
 	name := client.ObjectKeyFromObject(p)
 	if r.memory.isBehind(name, p.ResourceVersion) {

@@ -15,7 +15,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
-// shareOf returns what is known of a profile in a namespace, after the number given.
+// shareOf returns the numbers of a profile in a namespace, derived from the given number.
 func shareOf(p conditions, namespace string, n int) *share {
 	verdict := render.Verdict{Generation: 1, Accepted: n%5 != 0, Reason: v1alpha1.ReasonValid}
 	if n%7 == 0 {

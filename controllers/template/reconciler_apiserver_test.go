@@ -81,7 +81,7 @@ func TestTheTemplateIsMadeFollowedAndPutBack(t *testing.T) {
 	k := New(apiServer, name, func(context.Context) (v1alpha1.InjectionTemplateSpec, error) {
 		return specOf(stamp.Load().(string)), nil
 	})
-	k.pause = time.Hour // nothing is looked at without a reason
+	k.pause = time.Hour // the reconciler reads nothing without a reason
 	start(t, k)
 	first := await(t, "the template", name, func(found *v1alpha1.InjectionTemplate) bool { return found.Spec.Stamp == "1/a" })
 	if got := string(first.Spec.Container.Raw); got != `{"image":"example.com/broker:1","name":"crypto-broker"}` {

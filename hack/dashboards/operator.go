@@ -25,7 +25,7 @@ func operator() *dashboard.DashboardBuilder {
 			inNamespaces("crypto_broker_operator_pods_without_broker"), above(1)...)).
 		WithPanel(number("Pods behind", "none", 4, "Pods whose broker serves an older set of profiles. "+state,
 			inNamespaces("crypto_broker_operator_pods", `state="behind"`), above(1)...)).
-		WithPanel(number("Outdated brokers", "none", 4, "Pods whose broker is another than a new pod would get. They go on working. "+state,
+		WithPanel(number("Outdated brokers", "none", 4, "Pods whose broker differs from the broker that a new pod would get. They go on working. "+state,
 			inNamespaces("crypto_broker_operator_pods_outdated"), level{1, "yellow"})).
 		WithRow(row("Admission")).
 		WithPanel(lines("Pods by result", "none", 8, "Pods that the API server asked about in five minutes: injected, skipped, refused or error.",

@@ -151,7 +151,7 @@ func parseCertificate(data []byte) (*x509.Certificate, error) {
 		return nil, fmt.Errorf("found no certificate, expected a PEM block %q", certificateBlock)
 	}
 	if len(bytes.TrimSpace(rest)) > 0 {
-		return nil, errors.New("found something behind the certificate, expected one certificate and nothing else")
+		return nil, errors.New("found data after the certificate, expected one certificate and nothing else")
 	}
 	certificate, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {

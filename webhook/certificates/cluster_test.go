@@ -65,8 +65,7 @@ func (w *testCluster) replica(direct client.Client) *Certificates {
 	return newCertificates(direct, nil, options)
 }
 
-// pass makes a replica do what its loop does until nothing failed for being
-// late.
+// pass runs the loop of a replica until nothing fails because of an outdated version.
 func pass(t *testing.T, replica *Certificates) {
 	t.Helper()
 	for range 10 {
@@ -81,7 +80,7 @@ func pass(t *testing.T, replica *Certificates) {
 	t.Fatal("ten passes in a row were late")
 }
 
-// bundles returns the caBundle of each webhook, by a name for messages.
+// bundles returns the caBundle of each webhook, by a name that is used in messages.
 func (w *testCluster) bundles(t *testing.T) map[string][]byte {
 	t.Helper()
 	found := map[string][]byte{}
@@ -119,7 +118,7 @@ func (w *testCluster) secret(t *testing.T) *corev1.Secret {
 	return secret
 }
 
-// authorities returns what the Secret holds, which has to be sound.
+// authorities returns the content of the Secret, and fails the test if it is damaged.
 func (w *testCluster) authorities(t *testing.T) *authorities {
 	t.Helper()
 	state, err := readSecret(w.secret(t), webhookServing)
@@ -130,8 +129,7 @@ func (w *testCluster) authorities(t *testing.T) *authorities {
 }
 
 // accepts reports whether an API server with this bundle accepts what the replica
-// serves. A replica that serves nothing is an error of its own kind, since it
-// is never called: it is not ready.
+// serves. For a replica that serves nothing it returns a separate error, because such a replica is not ready and never called.
 func (w *testCluster) accepts(replica *Certificates, bundle []byte) error {
 	certificate, err := replica.GetCertificate(nil)
 	if err != nil {
@@ -162,6 +160,6 @@ func (w *testCluster) handshake(ctx context.Context, replica *Certificates, bund
 	if err == nil {
 		err = <-served
 	}
-	// After a refusal the server may still wait for more; this ends it.
+	// After a refusal the server may still wait for more data; this ends the wait.
 	return errors.Join(err, here.Close(), there.Close())
 }

@@ -151,7 +151,7 @@ func (i *Issuer) usable(secret *corev1.Secret, state *authorities) (*x509.Certif
 	case !slices.ContainsFunc(state.trusted(), signedBy):
 		return leaf, "its authority is not trusted"
 	case !slices.Equal(leaf.DNSNames, i.names):
-		return leaf, "its names are others"
+		return leaf, "it has other names than the Service"
 	case expired(leaf, now):
 		return leaf, "it has expired"
 	case !ofCurrent && !now.Before(state.current.made().Add(settle)):

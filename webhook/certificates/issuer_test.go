@@ -24,7 +24,7 @@ import (
 
 const gatewayName = "key-gateway.crypto-broker-system.svc"
 
-// gateways are an operator that issues, and what it has published.
+// gateways has an operator that issues certificates, and the objects that it has published.
 type gateways struct {
 	t         *testing.T
 	client    client.WithWatch
@@ -83,8 +83,8 @@ func (g *gateways) accepts(leaf *x509.Certificate, bundle []byte) error {
 	return err
 }
 
-// The nodes of a cluster learn of changes at different times. For two years, a broker is
-// late by up to 20 hours, or a gateway serves what it had up to 20 hours before.
+// The nodes of a cluster learn of changes at different times. In this test of two years, a broker is late by up to 20 hours, or a
+// gateway serves a certificate from up to 20 hours before.
 func TestBrokersThatAreLateAcceptGatewaysThatAreLate(t *testing.T) {
 	const step, late = 20 * time.Hour, 2
 	g := newGateways(t)
@@ -149,7 +149,7 @@ func TestWhatSomebodyDoesToTheSecretsOfAGatewayIsUndone(t *testing.T) {
 	broken := []byte("garbage")
 	for sentence, test := range map[string]struct {
 		do func(*gateways)
-		// keeps reports whether the same certificate is served after that.
+		// keeps reports whether the same certificate is served afterwards.
 		keeps bool
 	}{
 		"the certificate is deleted": {do: func(g *gateways) { g.delete("key-gateway-tls") }},
@@ -258,8 +258,7 @@ func (g *gateways) signClient() *x509.Certificate {
 	return leaf
 }
 
-// For two years, a gateway is late by up to 20 hours, or a broker has the certificate of 20 hours
-// before.
+// In this test of two years, a gateway is late by up to 20 hours, or a broker has the certificate from 20 hours before.
 func TestGatewaysThatAreLateAcceptBrokersThatAreLate(t *testing.T) {
 	const step = 20 * time.Hour
 	g := newGateways(t)

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// watchStub gives changes when a test says so.
+// watchStub reports a change when a test asks for it.
 type watchStub chan struct{}
 
 func (w watchStub) Start(context.Context) (<-chan struct{}, error) { return w, nil }

@@ -33,9 +33,9 @@ func TestABrokenSecretIsRepaired(t *testing.T) {
 	}
 	tests := map[string]struct {
 		damage func(*corev1.Secret)
-		// says is what the log says; nothing if empty.
+		// says is the expected text of the log, or empty for no text.
 		says string
-		// keeps is set if the authority that signs stays the same.
+		// keeps reports whether the signing authority stays the same.
 		keeps bool
 	}{
 		"no entries": {
@@ -65,7 +65,7 @@ func TestABrokenSecretIsRepaired(t *testing.T) {
 			damage: func(s *corev1.Secret) {
 				s.Data[currentCertificateEntry] = append(s.Data[currentCertificateEntry], foreignCertificate...)
 			},
-			says: "entries ca.crt and ca.key: found something behind the certificate, expected one certificate and nothing else",
+			says: "entries ca.crt and ca.key: found data after the certificate, expected one certificate and nothing else",
 		},
 		"half a key": {
 			damage: func(s *corev1.Secret) {
@@ -132,19 +132,18 @@ func TestABrokenSecretIsRepaired(t *testing.T) {
 			if name == "entries of somebody else" && string(w.secret(t).Data["note"]) != "do not delete" {
 				t.Error("the entry of somebody else is gone")
 			}
-			// Both the replica that repaired it and the one that knows nothing
-			// of it yet can be called.
+			// The API server can call both replicas: the one that has repaired the Secret, and the one that does not know that yet.
 			for webhook, bundle := range w.bundles(t) {
 				for i, replica := range []*Certificates{replica, idle} {
 					if name == "another authority, complete" && replica == idle {
-						continue // told to trust another, and to stop trusting this one
+						continue // the bundles trust another authority, and no longer this one
 					}
 					if err := w.handshake(t.Context(), replica, bundle); err != nil {
 						t.Errorf("%s can't call replica %d: %v", webhook, i, err)
 					}
 				}
 			}
-			// What only the bundles still held is trusted no longer than needed.
+			// An authority that only the bundles still have is trusted no longer than necessary.
 			w.clock.Step(webhookServing.retireAfter())
 			pass(t, replica)
 			for webhook, bundle := range w.bundles(t) {
@@ -188,7 +187,7 @@ func TestAnAuthorityIsDistrustedByDeletingTheSecretAndEmptyingTheBundles(t *test
 	}
 	empty(t, w)
 
-	// A replica that was restarted, so that none has the old one in memory.
+	// The replica was restarted, so no replica has the old authority in memory.
 	pass(t, w.replica(w.client))
 	for webhook, bundle := range w.bundles(t) {
 		if contains(parseBundle(bundle), leaked) {
@@ -350,8 +349,7 @@ func TestAnApiServerThatCantBeReachedDoesNotMakeAServedCertificateUnready(t *tes
 	}
 }
 
-// Everything that happens in a rotation and in repairs is logged here, and none
-// of it may show a key.
+// The test logs all events of a rotation and of repairs. None of them may contain a key.
 func TestNoKeyIsEverLogged(t *testing.T) {
 	w := newTestCluster(webhookConfigurations()...)
 	replica := w.replica(w.client)

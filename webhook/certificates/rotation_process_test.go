@@ -12,9 +12,8 @@ import (
 	"time"
 )
 
-// Two replicas live through two rotations. Every six hours one or both of them
-// make a pass, and whatever they serve then has to be accepted by an API server
-// that has the bundles of this moment, and by one that is six hours behind.
+// Two replicas go through two rotations. Every six hours one or both of them make a pass. Their certificates then have to be
+// accepted by an API server with the present bundles, and by one with the bundles from six hours before.
 func TestEveryCertificateServedDuringRotationsIsAccepted(t *testing.T) {
 	const step = 6 * time.Hour
 	random := rand.New(rand.NewPCG(1, 2))
@@ -59,8 +58,7 @@ func TestEveryCertificateServedDuringRotationsIsAccepted(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%s: %s refuses replica %d: %v", w.clock.Now(), name, i, err)
 				}
-				// A handshake takes long, so one for each pair of certificate
-				// and bundle.
+				// A handshake takes long, so the test makes only one for each pair of certificate and bundle.
 				pair := string(replica.current().Certificate[0]) + bundle
 				if shaken[pair] {
 					continue

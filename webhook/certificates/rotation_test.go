@@ -18,8 +18,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/objectwatch"
 )
 
-// moments are the states in which a pass has something to write, reached by
-// one replica alone.
+// moments are the states in which a pass has something to write. A single replica reaches each of them.
 var moments = map[string]func(*testing.T, *testCluster, *Certificates){
 	"nothing is there yet": func(*testing.T, *testCluster, *Certificates) {},
 	"a successor is due": func(t *testing.T, w *testCluster, replica *Certificates) {
@@ -48,9 +47,8 @@ var moments = map[string]func(*testing.T, *testCluster, *Certificates){
 	},
 }
 
-// One replica is interrupted before each of its calls in turn, and the other
-// makes whole passes meanwhile. At no point may either serve what the bundles
-// do not hold, and in the end both agree.
+// The test interrupts one replica before each of its calls in turn, and the other one makes complete passes at that moment. No
+// replica may ever serve a certificate that the bundles do not trust, and in the end both agree.
 func TestReplicasThatActAtTheSameTime(t *testing.T) {
 	for moment, reach := range moments {
 		for call := 1; call <= 12; call++ {
@@ -74,7 +72,7 @@ func TestReplicasThatActAtTheSameTime(t *testing.T) {
 }
 
 // A replica that has read everything sleeps, and the Secret is lost and made
-// anew before it writes. What it writes then must not undo that.
+// again before it writes. What it writes then must not undo that.
 func TestAReplicaThatSleptOverTheLossOfTheSecretDoesNoHarm(t *testing.T) {
 	for call := 1; call <= 8; call++ {
 		t.Run(fmt.Sprintf("before call %d", call), func(t *testing.T) {
@@ -97,7 +95,7 @@ func TestAReplicaThatSleptOverTheLossOfTheSecretDoesNoHarm(t *testing.T) {
 	}
 }
 
-// interruption does something before a certain call of a client.
+// interruption runs a function before a certain call of a client.
 type interruption struct {
 	calls, at int
 	do        func()

@@ -116,11 +116,11 @@ func TestAnAwaitedContainerIsRefusedWhereItsSocketCannotBe(t *testing.T) {
 		change func(*corev1.Pod)
 		want   string
 	}{
-		"in front of the broker": {
+		"before the broker": {
 			func(pod *corev1.Pod) {
 				pod.Spec.InitContainers = slices.Insert(pod.Spec.InitContainers, 0, corev1.Container{Name: "agent"})
 			},
-			`spec.initContainers[0]: found the container "agent", which the annotation cryptobroker.io/containers names, in front of the broker; expected it behind the container "crypto-broker", or not in the annotation`,
+			`spec.initContainers[0]: found the container "agent", which the annotation cryptobroker.io/containers names, before the broker; expected it after the container "crypto-broker", or not in the annotation`,
 		},
 		"with a volume where the socket has to be": {
 			fixture.Second(corev1.Container{Name: "agent", VolumeMounts: []corev1.VolumeMount{{Name: "agent-tmp", MountPath: contract.SocketDir}}}),

@@ -17,7 +17,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
-// FuzzInject looks for a pod that Inject spoils. The seeds run with every test;
+// FuzzInject looks for a pod that Inject damages. The seeds run with every test;
 // "go test ./webhook/injection -fuzz FuzzInject" looks for more.
 func FuzzInject(f *testing.F) {
 	for seed := range int64(100) {
@@ -26,7 +26,7 @@ func FuzzInject(f *testing.F) {
 	f.Fuzz(injectARandomPod)
 }
 
-// injectARandomPod makes a pod from a seed, and fails if Inject spoils the pod.
+// injectARandomPod makes a pod from a seed, and fails if Inject damages the pod.
 func injectARandomPod(t *testing.T, seed int64) {
 	pod, random := fixture.RandomPod(seed)
 	profiles := [][]byte{nil, []byte(fixture.ProfilesOfShop), make([]byte, maxSnapshotSize+1)}[random.Intn(3)]
@@ -57,7 +57,7 @@ func injectARandomPod(t *testing.T, seed int64) {
 		t.Errorf("the patch makes %s", patched)
 	}
 
-	// The API server sends what it was sent, not what is in memory here.
+	// The API server sends the JSON that it received, not the object in the memory of this test.
 	received := &corev1.Pod{}
 	if err := json.Unmarshal(fixture.JSON(t, once), received); err != nil {
 		t.Fatal(err)
@@ -70,7 +70,7 @@ func injectARandomPod(t *testing.T, seed int64) {
 		t.Errorf("the second call changed the pod (-once +twice):\n%s", diff)
 	}
 	expectOnlyMountAndVariable(t, pod, once)
-	if _, _, err := Inject(pod, "shop", profiles, beside(template)); err == nil { // it may be that the other port is taken
+	if _, _, err := Inject(pod, "shop", profiles, beside(template)); err == nil { // the other port may be in use
 		renewed := admitted(t, admitted(t, pod, profiles, beside(template)), profiles, template)
 		if diff := cmp.Diff(fixture.InNewPod(received), fixture.InNewPod(renewed), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("the broker of another version was not replaced by the broker of this version (-want +found):\n%s", diff)
@@ -85,8 +85,7 @@ func injectARandomPod(t *testing.T, seed int64) {
 	}
 }
 
-// expectOnlyMountAndVariable compares what was there of each of the app's
-// containers, item by item, with what is there now.
+// expectOnlyMountAndVariable compares each container of the app before and after, item by item.
 func expectOnlyMountAndVariable(t *testing.T, before, after *corev1.Pod) {
 	t.Helper()
 	owned := map[string]corev1.Container{}

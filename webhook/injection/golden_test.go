@@ -44,7 +44,7 @@ func testTraces() template.Traces {
 	return template.Traces{Endpoint: "http://collector.observability:4317", Protocol: "grpc", Sampler: "parentbased_traceidratio", SamplerArgument: "0.01"}
 }
 
-// goldenPod is a file of testdata/pods and what Inject is given besides it.
+// goldenPod is a file of testdata/pods, with the other inputs of Inject.
 type goldenPod struct {
 	sentence string
 	pod      *corev1.Pod
@@ -66,8 +66,7 @@ func goldenPods(t *testing.T) []goldenPod {
 	return pods
 }
 
-// writeInjectedByOthers keeps the pods that other injectors change before and
-// after ours as files beside the others.
+// writeInjectedByOthers writes the pods that other injectors change before and after the operator into files next to the golden pods.
 func writeInjectedByOthers(t *testing.T) {
 	t.Helper()
 	for name, change := range otherInjectors {
@@ -176,7 +175,7 @@ func TestAGoldenPodIsAsRestrictedAsThePodItWasMadeOf(t *testing.T) {
 					restricted++
 				}
 				for i, reason := range result.ForbiddenReasons {
-					// Where the pod was forbidden already, for no other reason and no other container.
+					// If the pod was already forbidden, the reasons and the containers must be the same.
 					if !slices.Contains(before.ForbiddenReasons, reason) || strings.Contains(result.ForbiddenDetails[i], contract.BrokerContainer) {
 						t.Errorf("Pod Security %s forbids the pod after and not before: %s (%s)", level, reason, result.ForbiddenDetails[i])
 					}
@@ -207,7 +206,7 @@ func TestThePatchMakesTheGoldenPodAndKeepsFieldsThatAreUnknownHere(t *testing.T)
 				t.Fatal(err)
 			}
 
-			// The broker's container is none that had an unknown field.
+			// The broker's container must not have an unknown field.
 			want := asDocument(t, injected)
 			markFuture(want)
 			if diff := cmp.Diff(want, found); diff != "" {
@@ -217,8 +216,7 @@ func TestThePatchMakesTheGoldenPodAndKeepsFieldsThatAreUnknownHere(t *testing.T)
 	}
 }
 
-// markFuture gives every container but the broker's, and the spec, a field of
-// a version of Kubernetes that is still to come.
+// markFuture adds a field of a future version of Kubernetes to the spec and to every container except the broker's.
 func markFuture(pod map[string]any) {
 	spec := pod["spec"].(map[string]any)
 	spec["fieldOfTomorrow"] = "spec"

@@ -17,8 +17,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
-// What a pod makes the webhook allocate is bounded by what it sends: by a multiple
-// that a list in a list would exceed by far.
+// The allocations for a pod are bounded by a multiple of its size. A list within a list would exceed that multiple by far.
 func TestAPodCostsInProportionToItsSize(t *testing.T) {
 	for what, pod := range fixture.Oversized(injectedPodWith(t).Spec.InitContainers[0]) {
 		t.Run(what, func(t *testing.T) {
@@ -42,7 +41,7 @@ func TestAPodCostsInProportionToItsSize(t *testing.T) {
 	}
 }
 
-// expectBounded reports a text that is longer than an answer may be, or cut apart.
+// expectBounded fails the test if a text is too long for an answer, or is cut within a character.
 func expectBounded(t *testing.T, text string) {
 	t.Helper()
 	if len(text) > 4<<10 {

@@ -20,7 +20,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
-// refusalOf is what Inject refuses a pod for.
+// refusalOf returns the message with which Inject refuses a pod.
 func refusalOf(t *testing.T, pod *corev1.Pod) []string {
 	t.Helper()
 	_, _, err := Inject(pod, "shop", []byte(fixture.ProfilesOfShop), testTemplate())
@@ -304,8 +304,7 @@ func TestProfilesThatTheNamespaceDoesNotHaveAreWarnedOf(t *testing.T) {
 	}
 }
 
-// An autoscaler that looks at CPU or memory counts nothing for a pod with a
-// container that requests none.
+// An autoscaler for CPU or memory ignores a pod if one of its containers has no request.
 func TestEveryBrokerRequestsWhatAutoscalersCount(t *testing.T) {
 	brokers := 0
 	for _, golden := range goldenPods(t) {

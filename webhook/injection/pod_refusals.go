@@ -116,8 +116,8 @@ var (
 
 // Sentences about an amount, with the other amount and its annotation.
 const (
-	atMostTheLimit    = "at most the limit of the broker, %s, or a higher %s beside it"
-	atLeastTheRequest = "at least what the broker requests, %s, or a lower %s beside it"
+	atMostTheLimit    = "at most the limit of the broker, %s, or additionally a higher %s"
+	atLeastTheRequest = "at least the request of the broker, %s, or additionally a lower %s"
 )
 
 func requestAboveLimit(name corev1.ResourceName, limit string) podRefusal {

@@ -93,12 +93,12 @@ func TestEveryExampleInTheTableOfAnnotationsIsAcceptedAlone(t *testing.T) {
 			two := fixture.Second(corev1.Container{Name: "side"})
 			pod := fixture.PodWith(two, fixture.Annotated(strings.ReplaceAll(row.name, "<container>", "app"), row.example))
 			plain := fixture.PodWith(two)
-			if strings.HasPrefix(row.name, "session-") && row.name != "session-gateway" { // which need a session gateway
+			if strings.HasPrefix(row.name, "session-") && row.name != "session-gateway" { // these annotations need a session gateway
 				const gateway = "8443:8080"
 				pod.Annotations[contract.SessionGatewayAnnotation] = gateway
 				plain = fixture.PodWith(two, fixture.Annotated("session-gateway", gateway))
 			}
-			if row.name == "traces-ratio" { // which needs a sampler by ratio
+			if row.name == "traces-ratio" { // this annotation needs a sampler by ratio
 				const sampler = "traceidratio"
 				pod.Annotations[contract.TracesSamplerAnnotation] = sampler
 				plain = fixture.PodWith(two, fixture.Annotated("traces-sampler", sampler))

@@ -97,10 +97,10 @@ func (r *rendering) putSockets(pod *corev1.Pod, at int, receives map[string]bool
 		case !receives[container.Name]:
 			withdrawSocket(container)
 		case !isBehind && r.options.containers != nil:
-			found.add("%s: found the container %s, which the annotation %s names, in front of the broker; expected it behind the container %q, or not in the annotation",
+			found.add("%s: found the container %s, which the annotation %s names, before the broker; expected it after the container %q, or not in the annotation",
 				place, limits.Quoted(container.Name), contract.ContainersAnnotation, contract.BrokerContainer)
 		case !isBehind:
-			found.add("%s: found the broker's socket in container %s, which ends before the broker starts; expected it behind the container %q",
+			found.add("%s: found the broker's socket in container %s, which ends before the broker starts; expected it after the container %q",
 				place, limits.Quoted(container.Name), contract.BrokerContainer)
 		default:
 			found.socketConflicts(readOnly, place, container, r.options.socketDir)

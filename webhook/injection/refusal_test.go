@@ -15,7 +15,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
-// injectedPodWith is what Inject makes of fixture.PodWith(), with changes.
+// injectedPodWith returns the injected form of fixture.PodWith(), with changes.
 func injectedPodWith(t *testing.T, changes ...func(*corev1.Pod)) *corev1.Pod {
 	t.Helper()
 	pod, _, err := Inject(fixture.PodWith(), "shop", []byte(fixture.ProfilesOfShop), testTemplate())

@@ -17,7 +17,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
-// What the API server and other webhooks do to a pod between two calls.
+// The changes that the API server and other webhooks make to a pod between two calls.
 var foreignChanges = map[string]func(*corev1.Pod){
 	"the API server's defaults": func(pod *corev1.Pod) {
 		each(pod, func(_ string, c *corev1.Container) {

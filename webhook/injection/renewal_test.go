@@ -20,8 +20,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
-// otherTemplate is the template of another version of the operator: all that it says of a
-// broker's container is other than in testTemplate.
+// otherTemplate is the template of another version of the operator: every field of the broker's container differs from testTemplate.
 func otherTemplate() template.Template {
 	return template.Template{
 		Image:       "localhost/crypto-broker/broker:0.0.9",
@@ -36,7 +35,7 @@ func otherTemplate() template.Template {
 	}
 }
 
-// beside is otherTemplate in the same namespace, with the same images allowed.
+// beside has otherTemplate for the same namespace, and allows the same images.
 func beside(common template.Template) template.Template {
 	other := otherTemplate()
 	other.AllowedImages = slices.Concat(common.AllowedImages, []string{common.Image})
@@ -44,7 +43,7 @@ func beside(common template.Template) template.Template {
 	return other
 }
 
-// admitted is what the API server makes of a pod and of Inject's answer to it.
+// admitted returns the pod that the API server makes of a pod and of Inject's answer.
 func admitted(t *testing.T, pod *corev1.Pod, profiles []byte, common template.Template) *corev1.Pod {
 	t.Helper()
 	injected, _, err := Inject(pod, "shop", profiles, common)
@@ -79,9 +78,9 @@ func TestWhatAnInjectedPodBringsOfABrokerBecomesWhatTheOperatorMakes(t *testing.
 		return corev1.VolumeMount{Name: "crypto-broker-socket", MountPath: "/tmp/open-crypto-broker", SubPath: name, ReadOnly: true}
 	}
 	tests := map[string]struct {
-		// pod is what an app's owner writes, changed what is done to the injected pod.
+		// pod is the pod of the app's owner, and changed is a change of the injected pod.
 		pod, changed func(*corev1.Pod)
-		// want is the pod whose broker it gets in the end, as if it were new.
+		// want is the new pod whose broker the changed pod gets in the end.
 		want func(*corev1.Pod)
 	}{
 		"another image":                  {changed: fixture.InBroker(func(c *corev1.Container) { c.Image = "example.com/evil:1" })},
@@ -171,7 +170,7 @@ func TestWhatAnInjectedPodBringsOfABrokerBecomesWhatTheOperatorMakes(t *testing.
 			test.changed(pod)
 			found := admitted(t, pod, []byte(fixture.ProfilesOfShop), testTemplate())
 			want := admitted(t, fixture.PodWith(test.want), []byte(fixture.ProfilesOfShop), testTemplate())
-			// Where they stand does not matter here.
+			// Their position does not matter here.
 			for _, pod := range []*corev1.Pod{found, want} {
 				sortByName(pod)
 			}
@@ -226,7 +225,7 @@ func TestTheStampDoesNotExcuseWhatNoVersionMakes(t *testing.T) {
 			func(pod *corev1.Pod) {
 				pod.Spec.InitContainers = slices.Insert(pod.Spec.InitContainers, 0, corev1.Container{Name: "early", VolumeMounts: fixture.Mounts("crypto-broker-socket", contract.SocketDir)})
 			},
-			`spec.initContainers[0]: found the broker's socket in container "early", which ends before the broker starts; expected it behind the container "crypto-broker"`,
+			`spec.initContainers[0]: found the broker's socket in container "early", which ends before the broker starts; expected it after the container "crypto-broker"`,
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {

@@ -29,7 +29,7 @@ func publicKey(b byte) ed25519.PublicKey {
 	return key
 }
 
-// sealed is a template for namespace shop with a set of this revision.
+// sealed returns a template for the namespace shop with a set of this revision.
 func sealed(t *testing.T, key byte, revision int64) template.Template {
 	t.Helper()
 	common := testTemplate()
@@ -108,7 +108,7 @@ func TestASnapshotHasProfilesAndSignatureOrNeither(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			template := sealed(t, 1, 42)
 			test.change(&template.Seal)
-			// What a copy of another pod brings is never kept.
+			// The values of a copied pod are never kept.
 			pod := fixture.PodWith(func(pod *corev1.Pod) {
 				pod.Annotations[contract.ProfilesSnapshotAnnotation] = "mine"
 				pod.Annotations[contract.ProfilesSnapshotSignatureAnnotation] = "mine"
@@ -155,7 +155,7 @@ func TestASecondCallBringsTrustUpToDate(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			pod := first.DeepCopy()
 			pod.Spec.InitContainers[0].Args = change(pod.Spec.InitContainers[0].Args)
-			// What the API server makes of the answer is what counts.
+			// Only the result in the API server counts.
 			var admitted corev1.Pod
 			if err := json.Unmarshal(applied(t, fixture.JSON(t, pod), pod, inject(t, pod, next)), &admitted); err != nil {
 				t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// hostile are ways to hold connections. Each does so with one until the test ends.
+// hostile are ways to occupy connections. Each function occupies one connection until the test ends.
 var hostile = map[string]func(t *testing.T, s served, address string) error{
 	"connect and say nothing": func(t *testing.T, s served, address string) error {
 		connection, err := s.from(t, address)
@@ -53,8 +53,8 @@ var hostile = map[string]func(t *testing.T, s served, address string) error{
 	},
 }
 
-// Without shares, a client that holds all connections, or all handshakes, would make
-// others wait for its timeouts of five seconds.
+// Without shares, a client that occupies all connections, or all handshakes, would make other clients wait for its timeouts of five
+// seconds.
 func TestAnHonestClientIsAnsweredWhileOthersHoldWhatTheyCan(t *testing.T) {
 	for what, attack := range hostile {
 		for _, addresses := range []int{1, 20} {

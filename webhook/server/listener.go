@@ -92,7 +92,7 @@ func (l *listener) greet(client shares.Holder, connection net.Conn) {
 	select {
 	case l.accepted <- begun:
 	case <-l.closed:
-		_ = secured.Close() // nobody reads from it any more
+		_ = secured.Close() // no goroutine reads from it any more
 	}
 }
 

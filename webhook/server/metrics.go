@@ -15,7 +15,7 @@ const (
 
 var refusedConnections = prometheus.NewCounterVec(prometheus.CounterOpts{
 	Name: "crypto_broker_operator_webhook_refused_connections_total",
-	Help: "Connections to the webhooks' port that were closed: share, because their address had as many as it may; handshake, because TLS did not begin in time or failed.",
+	Help: "Connections to the webhooks' port that were closed: share, because their address had its maximum number; handshake, because TLS did not begin in time or failed.",
 }, []string{"reason"})
 
 func init() {

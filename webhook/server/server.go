@@ -102,7 +102,7 @@ func (s *Server) Start(ctx context.Context) error {
 	return s.serve(ctx, listening)
 }
 
-// serve serves on a listener until the context ends.
+// serve serves a listener until the context ends.
 func (s *Server) serve(ctx context.Context, on net.Listener) error {
 	config := &tls.Config{MinVersion: tls.VersionTLS13}
 	s.options.TLS(config)
@@ -123,7 +123,7 @@ func (s *Server) serve(ctx context.Context, on net.Listener) error {
 		deadline, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 		defer cancel()
 		if server.Shutdown(deadline) != nil {
-			_ = server.Close() // those that are left had their time
+			_ = server.Close() // the remaining connections have had enough time
 		}
 	})
 	s.started.Store(true)

@@ -86,7 +86,7 @@ func hello(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, "hello")
 }
 
-// from dials from an address of loopback, as a pod has an address of its own.
+// from dials from its own loopback address, like a pod, which has its own address.
 func (s served) from(t *testing.T, address string) (net.Conn, error) {
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}, Timeout: 10 * time.Second}
 	return dialer.DialContext(t.Context(), "tcp", s.address)
@@ -185,7 +185,7 @@ func TestAConnectionServesARequestThatComesLate(t *testing.T) {
 	if err := secured.HandshakeContext(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	<-time.After(headerTimeout + time.Second) // an API server may keep it for later
+	<-time.After(headerTimeout + time.Second) // an API server may keep the connection for later
 	if _, err := io.WriteString(secured, "POST / HTTP/1.1\r\nHost: webhook\r\nContent-Length: 2\r\n\r\n{}"); err != nil {
 		t.Fatal(err)
 	}

@@ -93,7 +93,7 @@ func (s *Shares) Acquire(ctx context.Context, h Holder, amount int64) error {
 	for i := range s.waiting {
 		if s.waiting[i] == w {
 			s.waiting = append(s.waiting[:i], s.waiting[i+1:]...)
-			s.serve() // those behind it may be smaller
+			s.serve() // the waiting requests after it may be smaller
 			return ctx.Err()
 		}
 	}

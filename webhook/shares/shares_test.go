@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// greedy takes one after the other until there is no more, and returns how many.
+// greedy takes parts one after the other until there is no more, and returns how many it got.
 func greedy(s *Shares, h Holder) (taken int64) {
 	for s.Try(h, 1) {
 		taken++
@@ -31,7 +31,7 @@ func TestANewClientFindsAsMuchAsEachOfTheGreedyOnes(t *testing.T) {
 	for _, clients := range []int{1, 2, 20, 200} {
 		t.Run(fmt.Sprintf("%d greedy ones", clients), func(t *testing.T) {
 			s := New(1024)
-			for range 1024 { // by turns, until nobody gets any more
+			for range 1024 { // in turns, until nobody gets more
 				for i := range clients {
 					s.Try(Holder{Client: fmt.Sprint("greedy ", i)}, 1)
 				}
@@ -78,7 +78,7 @@ func TestWhatIsGivenBackGoesToWhoWaits(t *testing.T) {
 	until(t, "the noisy one waits", func() bool { return waitingOf(s) == 1 })
 	acquire("noisy again", noisy, 1)
 	until(t, "it waits behind itself", func() bool { return waitingOf(s) == 2 })
-	acquire("quiet", quiet, 1) // finds room, though others came before
+	acquire("quiet", quiet, 1) // finds room, although others came first
 	if first := <-passed; first != "quiet" {
 		t.Errorf("%s went on first, expected the quiet one", first)
 	}

@@ -150,7 +150,7 @@ func (c *comparison) compare(state downgrade.State, before, after *rendered) jud
 		its := b >= 0 && isOf(before.parts[b], change.Source) && caughtUp.Serves(before.parts[b].Profile)
 		switch {
 		case b >= 0 && reflect.DeepEqual(before.parts[b], after.parts[a]):
-		case c.isOfCatalogue(change.Source) && !its: // the namespace serves something of another object
+		case c.isOfCatalogue(change.Source) && !its: // the namespace serves a profile of another object
 			found.tolerated = append(found.tolerated, change)
 		default:
 			found.withheld = append(found.withheld, change)

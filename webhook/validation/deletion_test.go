@@ -51,7 +51,7 @@ func TestTheDeletionOfAProfileThatPodsUseIsWarnedOf(t *testing.T) {
 		}), ""},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			// Whatever there is in the cluster, it is not read.
+			// The webhook reads nothing else of the cluster.
 			namespaced, cluster := validatorsWith(t, nil)
 			handler := namespaced
 			if test.object.GetNamespace() == "" {

@@ -93,11 +93,11 @@ func (e effect) warnings() []string {
 	var warnings []string
 	for i, c := range e.allowed {
 		if i == maxChanges {
-			warnings = append(warnings, fmt.Sprintf("and %d more changes make profiles weaker, as was allowed", len(e.allowed)-i))
+			warnings = append(warnings, fmt.Sprintf("and %d more changes make profiles weaker. Somebody allowed this", len(e.allowed)-i))
 			break
 		}
 		for _, sentence := range c.Sentences() {
-			warnings = append(warnings, fmt.Sprintf("the profile %q %s becomes weaker, as was allowed: %s", c.Profile, c.where(), sentence))
+			warnings = append(warnings, fmt.Sprintf("the profile %q %s becomes weaker. Somebody allowed this: %s", c.Profile, c.where(), sentence))
 		}
 	}
 	for i, c := range e.tolerated {

@@ -12,8 +12,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
-// The API server gives an answer five seconds: the guard has to be done with
-// every namespace of a cluster well before.
+// The API server waits five seconds for an answer. The guard has to finish all namespaces of a cluster well before that.
 func BenchmarkAWeakerClusterProfileInManyNamespaces(b *testing.B) {
 	for _, count := range []int{100, 1000, 5000, 10_000} {
 		b.Run(fmt.Sprint(count), func(b *testing.B) {
@@ -32,7 +31,7 @@ func BenchmarkAWeakerClusterProfileInManyNamespaces(b *testing.B) {
 	}
 }
 
-// unlike are namespaces each of which serves another profile of the name "default".
+// unlike returns namespaces that each serve a different profile of the name "default".
 func unlike(tb testing.TB, count int) *fixture.StoredProfiles {
 	tb.Helper()
 	m := &fixture.StoredProfiles{}

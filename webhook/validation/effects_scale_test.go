@@ -17,8 +17,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
-// The API server gives an answer five seconds. What it takes is milliseconds; work
-// that grows with the square of the profiles takes more than the bound.
+// The API server waits five seconds for an answer. The work takes milliseconds. Work that grows with the square of the number of
+// profiles would exceed the bound.
 func TestAProfileAmongManyIsJudgedInAMomentAndByItself(t *testing.T) {
 	for sentence, shop := range map[string]*fixture.StoredProfiles{
 		"2,000 profiles":              fixture.ShopWith(t, 2000, 2),
@@ -70,8 +70,7 @@ func manyNamespaces(tb testing.TB, count, ownProfiles int) *fixture.StoredProfil
 	return m
 }
 
-// That each namespace has a large set of its own costs no more than to look for one
-// name in it; to read all of them takes more than the bound.
+// A large set in each namespace costs only a search for one name. Reading all sets would exceed the bound.
 func TestAClusterProfileIsJudgedInAMomentWhateverElseNamespacesServe(t *testing.T) {
 	const count = 2000
 	m := manyNamespaces(t, count, 20)
@@ -88,8 +87,8 @@ func TestAClusterProfileIsJudgedInAMomentWhateverElseNamespacesServe(t *testing.
 	}
 }
 
-// Where each namespace serves another profile of the name, each has to be compared by
-// itself. A refusal names so many that one annotation has room for.
+// If each namespace serves a different profile of the name, each has to be compared separately. A refusal names as many changes as
+// one annotation has room for.
 func TestARefusalComparesAsManyNamespacesAsOneAnnotationAllows(t *testing.T) {
 	e := &effects{reader: unlike(t, downgrade.MaxDigests+50)}
 	weaker := fixture.ClusterProfileNamed("default")

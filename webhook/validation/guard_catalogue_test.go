@@ -17,7 +17,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
-// ofCatalogue is the catalogue's profile "default" with this digest algorithm.
+// ofCatalogue returns the catalogue's profile "default" with this digest algorithm.
 func ofCatalogue(algorithm string, changes ...func(*v1alpha1.ClusterCryptoProfile)) *v1alpha1.ClusterCryptoProfile {
 	p := fixture.ClusterProfileNamed("default", changes...)
 	p.Spec.ProfileName, p.Spec.API.HashData.HashAlg = "Default", algorithm

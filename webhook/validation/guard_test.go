@@ -28,7 +28,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
-// guardWith guards CryptoProfiles. Reviews are answered with this, or this error.
+// guardWith returns a guard for CryptoProfiles. Access reviews get this answer, or this error.
 func guardWith(t *testing.T, reader client.Reader, allowed bool, err error) admission.Handler {
 	t.Helper()
 	scheme := fixture.Scheme(t)

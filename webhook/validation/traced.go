@@ -45,7 +45,7 @@ func changeOf(request *admission.Request) (changetrace.Change, bool) {
 	deleted := request.Operation == admissionv1.Delete
 	if request.Operation != admissionv1.Create && json.Unmarshal(request.OldObject.Raw, &before) != nil ||
 		!deleted && json.Unmarshal(request.Object.Raw, &after) != nil {
-		return changetrace.Change{}, false // the request is refused for it
+		return changetrace.Change{}, false // the request is refused because of this error
 	}
 	if deleted {
 		return changetrace.Of(request.Kind.Kind, &before, true), before.DeletionTimestamp.IsZero()

@@ -48,7 +48,7 @@ func keysOf(reader client.Reader) *keyProviders {
 	return &keyProviders{live: reader, namespaces: reader, operatorNamespace: "crypto-broker-system"}
 }
 
-// asking for a change from before, which may be nil, to after.
+// asking returns a request for a change from before, which may be nil, to after.
 func change(t *testing.T, before, after client.Object) admission.Request {
 	t.Helper()
 	request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
@@ -333,7 +333,7 @@ func TestAProfileIsAdmittedWithAWarningIfConflictsCannotBeLookedFor(t *testing.T
 	}
 }
 
-// Whoever creates a namespace and a profile at once is faster than the cache.
+// A user who creates a namespace and a profile at the same time is faster than the cache.
 func TestAProfileOfANewNamespaceIsAdmittedWithoutAWarning(t *testing.T) {
 	namespaced, _ := validatorsWith(t, apiServerWith(t))
 	if response := namespaced.Handle(t.Context(), change(t, nil, fixture.ProfileNamed("p"))); !response.Allowed || len(response.Warnings) > 0 {

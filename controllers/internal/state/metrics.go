@@ -9,7 +9,7 @@ var _ prometheus.Collector = &Store{}
 var (
 	withheldDescription = prometheus.NewDesc(
 		"crypto_broker_operator_profiles_withheld",
-		"Profiles of a namespace that are not served because they are weaker than what was; a namespace with none is not listed.",
+		"Profiles of a namespace that are not served because they are weaker than what was served before; a namespace without such profiles is not listed.",
 		[]string{"namespace"}, nil)
 	baselineDescription = prometheus.NewDesc(
 		"crypto_broker_operator_baselines_missing",

@@ -20,7 +20,7 @@ func namespace(uid types.UID) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: uid}}
 }
 
-// everything is an entry without a field that is zero, but for the UID.
+// everything returns an entry in which every field except the UID has a value.
 func everything(known *Namespace) {
 	*known = Namespace{
 		UID: known.UID, Decision: &Decision{Digest: "sha256:00"}, Target: distribute.Target{Digest: "sha256:00"},

@@ -26,7 +26,7 @@ func (a Audit) Check(report func(field, found, expected string)) {
 	case a.Endpoint != "":
 		checkCollector(a.Endpoint, a.CABundle, true, report)
 	case a.CABundle != "":
-		report("CABundle", "set", "nothing without an endpoint")
+		report("CABundle", "set", "nothing, because there is no endpoint")
 	}
 }
 

@@ -44,7 +44,7 @@ func TestACollectorOfAuditRecordsThatNoBrokerCanUseIsRefused(t *testing.T) {
 		"another variable":        {Audit{Endpoint: "http://$(KUBERNETES_SERVICE_HOST):4317"}, "expected a URL such as"},
 		"TLS without authorities": {Audit{Endpoint: "https://c:4317"}, `Audit.CABundle is "", expected PEM`},
 		"authorities without TLS": {Audit{Endpoint: "http://c:4317", CABundle: certificate}, `Audit.CABundle is "set", expected nothing`},
-		"authorities of nobody":   {Audit{CABundle: certificate}, `Audit.CABundle is "set", expected nothing without an endpoint`},
+		"authorities of nobody":   {Audit{CABundle: certificate}, `Audit.CABundle is "set", expected nothing, because there is no endpoint`},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			template := testTemplate()

@@ -16,8 +16,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry/tracing"
 )
 
-// configured is what a broker makes of an environment: where its spans go, or why
-// it does not start.
+// configured returns how a broker reads an environment: the target of its spans, or the error at its start.
 func configured(environment []corev1.EnvVar) ([]string, error) {
 	c := tracing.NewConfig()
 	variables := c.Variables()

@@ -395,7 +395,7 @@ Made from the table in webhook/injection/pod_options.go by hack/generate/annotat
   messageExpression: >-
     variables.askedCpuRequest.filter(annotation, 'cpu' in variables.exceeded).map(annotation,
     'metadata.annotations[' + annotation + ']: ' + variables.found[annotation] +
-    ', expected at most the limit of the broker, ' + variables.annotations[?'cryptobroker.io/cpu-limit'].orValue(string(params.spec.container.?resources[?'limits'][?'cpu'].orValue('0'))) + ', or a higher ' + 'cryptobroker.io/cpu-limit' + ' beside it')[0]
+    ', expected at most the limit of the broker, ' + variables.annotations[?'cryptobroker.io/cpu-limit'].orValue(string(params.spec.container.?resources[?'limits'][?'cpu'].orValue('0'))) + ', or additionally a higher ' + 'cryptobroker.io/cpu-limit')[0]
 - expression: >-
     !variables.askedCpuLimit.exists(annotation, has(object.spec.resources))
   messageExpression: >-
@@ -407,7 +407,7 @@ Made from the table in webhook/injection/pod_options.go by hack/generate/annotat
   messageExpression: >-
     variables.askedCpuLimit.filter(annotation, 'cpu' in variables.exceeded && !('cryptobroker.io/cpu-request' in variables.annotations)).map(annotation,
     'metadata.annotations[' + annotation + ']: ' + variables.found[annotation] +
-    ', expected at least what the broker requests, ' + variables.annotations[?'cryptobroker.io/cpu-request'].orValue(string(params.spec.container.?resources[?'requests'][?'cpu'].orValue('0'))) + ', or a lower ' + 'cryptobroker.io/cpu-request' + ' beside it')[0]
+    ', expected at least the request of the broker, ' + variables.annotations[?'cryptobroker.io/cpu-request'].orValue(string(params.spec.container.?resources[?'requests'][?'cpu'].orValue('0'))) + ', or additionally a lower ' + 'cryptobroker.io/cpu-request')[0]
 - expression: >-
     !variables.askedMemoryRequest.exists(annotation, has(object.spec.resources))
   messageExpression: >-
@@ -419,7 +419,7 @@ Made from the table in webhook/injection/pod_options.go by hack/generate/annotat
   messageExpression: >-
     variables.askedMemoryRequest.filter(annotation, 'memory' in variables.exceeded).map(annotation,
     'metadata.annotations[' + annotation + ']: ' + variables.found[annotation] +
-    ', expected at most the limit of the broker, ' + variables.annotations[?'cryptobroker.io/memory-limit'].orValue(string(params.spec.container.?resources[?'limits'][?'memory'].orValue('0'))) + ', or a higher ' + 'cryptobroker.io/memory-limit' + ' beside it')[0]
+    ', expected at most the limit of the broker, ' + variables.annotations[?'cryptobroker.io/memory-limit'].orValue(string(params.spec.container.?resources[?'limits'][?'memory'].orValue('0'))) + ', or additionally a higher ' + 'cryptobroker.io/memory-limit')[0]
 - expression: >-
     !variables.askedMemoryLimit.exists(annotation, has(object.spec.resources))
   messageExpression: >-
@@ -431,7 +431,7 @@ Made from the table in webhook/injection/pod_options.go by hack/generate/annotat
   messageExpression: >-
     variables.askedMemoryLimit.filter(annotation, 'memory' in variables.exceeded && !('cryptobroker.io/memory-request' in variables.annotations)).map(annotation,
     'metadata.annotations[' + annotation + ']: ' + variables.found[annotation] +
-    ', expected at least what the broker requests, ' + variables.annotations[?'cryptobroker.io/memory-request'].orValue(string(params.spec.container.?resources[?'requests'][?'memory'].orValue('0'))) + ', or a lower ' + 'cryptobroker.io/memory-request' + ' beside it')[0]
+    ', expected at least the request of the broker, ' + variables.annotations[?'cryptobroker.io/memory-request'].orValue(string(params.spec.container.?resources[?'requests'][?'memory'].orValue('0'))) + ', or additionally a lower ' + 'cryptobroker.io/memory-request')[0]
 - expression: >-
     !variables.askedTracesRatio.exists(annotation, size(variables.askedTracesSampler) == 0 || !(variables.annotations['cryptobroker.io/traces-sampler'] in ['traceidratio', 'parentbased_traceidratio']))
   messageExpression: >-
