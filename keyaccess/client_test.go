@@ -110,10 +110,10 @@ func parseKey(t testing.TB, text string) wrapping.Key {
 	return key
 }
 
-// setting is what a test changes of a service.
+// setting has the settings of a service that a test can change.
 type setting struct {
 	rules       policy.Rules
-	authorizer  policy.Authorizer // the rules if it is nil
+	authorizer  policy.Authorizer // if it is nil, the rules decide
 	fips        bool
 	limits      request.Limits
 	bodyBytes   int
@@ -125,11 +125,11 @@ type setting struct {
 	peerShedder *limit.Shedder
 	peers       *federation.Peers
 	observer    keyaccess.Observer
-	manager     *manager // has the keys managed-rsa and managed-ec, or is nil
+	manager     *manager // the key manager with the keys managed-rsa and managed-ec, or nil
 	dataKeys    *cache.Cache
 }
 
-// written is what a log has. Requests write it and tests read it.
+// written is the content of a log. Requests write it, and tests read it.
 type written struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -163,7 +163,7 @@ func start(t testing.TB, s setting) *service {
 	return x
 }
 
-// listen returns a service that has a URL, and that answers nothing before serve.
+// listen returns a service that has a URL, and that does not answer until serve is called.
 func listen(t testing.TB, from *issuer.Issuer) *service {
 	t.Helper()
 	key, err := issuer.NewKey(jose.ES256)

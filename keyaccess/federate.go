@@ -148,7 +148,7 @@ func peerText(at location, answer federation.Answer) string {
 	if at.problem != "" {
 		return textUnavailable + at.service + ": " + at.problem
 	}
-	text := strings.ToValidUTF8(answer.Error[:min(len(answer.Error), maxPeerText)], "") // the end may be a part of a letter
+	text := strings.ToValidUTF8(answer.Error[:min(len(answer.Error), maxPeerText)], "") // the cut may split a character
 	if answer.Unreachable || !strings.HasPrefix(text, "rpc error: code = ") {
 		return textUnavailable + at.service + ": " + text
 	}

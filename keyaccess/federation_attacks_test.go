@@ -21,7 +21,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/issuer"
 )
 
-// forged signs a statement with the key of a service, as that service does not.
+// forged signs a statement with the key of a service that the service itself would never sign.
 func forged(key crypto.Signer, header, claims map[string]any) string {
 	all := map[string]any{"typ": "key-access-forward+jwt", "kid": issuer.Thumbprint(key.Public())}
 	maps.Copy(all, header)
@@ -74,7 +74,7 @@ func (m *member) tell(t testing.TB, signed string, statements ...string) (status
 	return reply.StatusCode, string(body)
 }
 
-// TestWhatAMaliciousServiceForwardsIsRefused has what a peer can try, and what others can try who are none.
+// TestWhatAMaliciousServiceForwardsIsRefused tests attacks by a peer, and by services that are not peers.
 func TestWhatAMaliciousServiceForwardsIsRefused(t *testing.T) {
 	m := federate(t, 3, nil)
 	stranger, err := issuer.NewKey(jose.ES256)
@@ -91,13 +91,13 @@ func TestWhatAMaliciousServiceForwardsIsRefused(t *testing.T) {
 		part   string
 	}{
 		"as it should be":                              {status: 200},
-		"by a key of nobody":                           {key: stranger, status: 401, part: "by a key that the peer does not publish"},
+		"by a key of nobody":                           {key: stranger, status: 401, part: "with a key that the peer does not publish"},
 		"by a key of nobody with the id of a key":      {key: stranger, header: map[string]any{"kid": issuer.Thumbprint(m[0].key.Public())}, status: 401, part: "wrong signature"},
 		"with a key in the header":                     {header: map[string]any{"jwk": json.RawMessage(`{"kty":"EC"}`)}, status: 401, part: "brings a key of its own"},
 		"without the id of a key":                      {header: map[string]any{"kid": nil}, status: 401, part: "has no kid"},
 		"a reply as a request":                         {header: map[string]any{"typ": "key-access-result+jwt"}, status: 401, part: "has another type"},
 		"of a service that is no peer":                 {claims: map[string]any{"iss": "https://example.com"}, status: 401, part: "not a peer of this one"},
-		"in the name of another peer":                  {claims: map[string]any{"iss": m[2].URL, "via": []string{m[2].URL}}, status: 401, part: "by a key that the peer does not publish"},
+		"in the name of another peer":                  {claims: map[string]any{"iss": m[2].URL, "via": []string{m[2].URL}}, status: 401, part: "with a key that the peer does not publish"},
 		"for another service":                          {claims: map[string]any{"aud": m[2].URL}, status: 400, part: "is for another service"},
 		"of two minutes ago":                           {claims: map[string]any{"iat": time.Now().Add(-2 * time.Minute).Unix()}, status: 400, part: "of another time"},
 		"of a later time":                              {claims: map[string]any{"iat": time.Now().Add(2 * time.Minute).Unix()}, status: 400, part: "of another time"},
@@ -176,7 +176,7 @@ func TestAStatementCannotBeUsedTwice(t *testing.T) {
 	}
 }
 
-// TestAPeerCannotAskForTheDataKeysOfOthers has two objects that name another service. Both services have the key that unwraps them.
+// TestAPeerCannotAskForTheDataKeysOfOthers tests two objects that name another service. Both services have the key that unwraps them.
 func TestAPeerCannotAskForTheDataKeysOfOthers(t *testing.T) {
 	m := federate(t, 2, nil)
 	body := policyBody(plainPolicy)
@@ -198,7 +198,7 @@ func TestAPeerCannotAskForTheDataKeysOfOthers(t *testing.T) {
 	}
 }
 
-// TestWhatAMaliciousPeerAnswersIsNotUsed has replies of a peer that are not what was asked for, or of somebody else.
+// TestWhatAMaliciousPeerAnswersIsNotUsed tests replies of a peer that do not match the request, or that come from somebody else.
 func TestWhatAMaliciousPeerAnswersIsNotUsed(t *testing.T) {
 	stranger, err := issuer.NewKey(jose.ES256)
 	if err != nil {
@@ -254,10 +254,10 @@ func TestWhatAMaliciousPeerAnswersIsNotUsed(t *testing.T) {
 				if wanted.key == nil {
 					wanted.key = m[1].key
 				}
-				_, _ = io.WriteString(w, c.send(forged(wanted.key, header, claims))) // the test fails without it
+				_, _ = io.WriteString(w, c.send(forged(wanted.key, header, claims))) // if this fails, the test fails later
 			})
 			found := askAll(t, client, m[:2])
-			expected := "rpc error: code = Unavailable desc = " + m[1].URL + ": the service did not answer as it should"
+			expected := "rpc error: code = Unavailable desc = " + m[1].URL + ": the service gave an answer that is not valid"
 			if c.used {
 				expected = "rpc error: code = Internal desc = used"
 			}
@@ -294,7 +294,7 @@ func TestRoutesThatAreALoopEnd(t *testing.T) {
 	}
 }
 
-// TestARequestGoesByAsManyServicesAsItMay has a chain: each service reaches all further ones by way of the next.
+// TestARequestGoesByAsManyServicesAsItMay tests a chain: each service reaches all further services through the next one.
 func TestARequestGoesByAsManyServicesAsItMay(t *testing.T) {
 	for depth, expected := range map[int]string{3: "1", 2: "the request came by way of 2 services, expected at most 1"} {
 		m := federate(t, 4, func(of int, m []*member, c *federation.Config, _ *setting) {
@@ -307,7 +307,7 @@ func TestARequestGoesByAsManyServicesAsItMay(t *testing.T) {
 						peer.Routes = append(peer.Routes, further.URL)
 					}
 				case of+1 < len(m) && (of+2 < len(m) && peer.URL == m[of+2].URL || peer.URL == m[len(m)-1].URL):
-					continue // it is reached by a route
+					continue // this service is reached by a route
 				}
 				kept = append(kept, peer)
 			}
@@ -335,7 +335,7 @@ func TestALongTextOfAPeerIsCutBetweenLetters(t *testing.T) {
 			if err := json.Unmarshal(signed.UnsafePayloadWithoutVerification(), &asked); err != nil {
 				t.Error(err)
 			}
-			_, _ = io.WriteString(w, forged(m[1].key, map[string]any{"typ": "key-access-result+jwt"}, map[string]any{ // the test fails without it
+			_, _ = io.WriteString(w, forged(m[1].key, map[string]any{"typ": "key-access-result+jwt"}, map[string]any{ // if this fails, the test fails later
 				"iss": m[1].URL, "aud": m[0].URL, "jti": asked["jti"], "iat": time.Now().Unix(), "results": []any{map[string]any{"object": 1, "error": text}},
 			}))
 		})

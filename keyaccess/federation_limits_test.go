@@ -16,7 +16,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/issuer"
 )
 
-// Whoever is no peer cannot take places by sending slowly. The body of this request never ends, so the reply arrives only if it is not read.
+// Clients that are not peers cannot take places by sending slowly. The body of this request never ends, so the reply arrives only
+// if the service does not read the body.
 func TestNothingIsReadOfARequestWhoseSenderIsNotKnown(t *testing.T) {
 	m := federate(t, 2, nil)
 	stranger, err := issuer.NewKey(jose.ES256)
@@ -49,7 +50,7 @@ func TestPlacesOfClientsAreNoPlacesOfPeers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := shedder.Enter(t.Context()); err != nil { // and it never leaves
+		if _, err := shedder.Enter(t.Context()); err != nil { // and never finishes
 			t.Fatal(err)
 		}
 		return shedder
@@ -68,7 +69,7 @@ func TestPlacesOfClientsAreNoPlacesOfPeers(t *testing.T) {
 					c.set(s)
 				}
 			})
-			for range 5 { // more than the breaker takes
+			for range 5 { // more failures than the circuit breaker tolerates
 				if found := askAll(t, client, m); found[0] != "0" || !strings.HasSuffix(found[1], c.expected) {
 					t.Errorf("found %q", found)
 				}

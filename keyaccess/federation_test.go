@@ -31,9 +31,9 @@ type member struct {
 	*service
 	key crypto.Signer
 	log *written
-	// asked is how many requests of peers it had, and http2 how many of them came by HTTP/2.
+	// asked is the number of requests of peers, and http2 is how many of them used HTTP/2.
 	asked, http2 atomic.Int64
-	// instead answers requests of peers, if it is not nil.
+	// instead answers requests of peers in place of the service, if it is not nil.
 	instead atomic.Pointer[http.HandlerFunc]
 }
 
@@ -101,7 +101,7 @@ func (m *member) watch() {
 	m.handler.Store(&counting)
 }
 
-// answer has the service answer requests of peers in another way, or as usual again with nil.
+// answer makes the service answer requests of peers with another handler, or as usual again with nil.
 func (m *member) answer(instead http.HandlerFunc) {
 	if instead == nil {
 		m.instead.Store(nil)
@@ -123,7 +123,7 @@ func (m *member) share(t testing.TB, share, body, name string) *kas.KeyAccess {
 	return object
 }
 
-// shares of a file's key, which a test can tell apart.
+// shares of a file's key that a test can distinguish.
 func shareOf(i int) string { return strings.Repeat(string(rune('0'+i)), 32) }
 
 // outcome returns what the client has got for each data key: the first byte of it, or the text of the failure.
@@ -197,7 +197,7 @@ func TestAServiceThatDoesNotWorkCostsOnlyItsShares(t *testing.T) {
 	client := parseKey(t, privateKeys()[wrapping.RSA2048])
 	m[2].answer(broken)
 	for i := range 5 {
-		expected := "rpc error: code = Unavailable desc = " + m[2].URL + ": the service did not answer as it should"
+		expected := "rpc error: code = Unavailable desc = " + m[2].URL + ": the service gave an answer that is not valid"
 		if i >= 3 {
 			expected = "rpc error: code = Unavailable desc = " + m[2].URL + ": the service did not answer lately, and is not asked for now"
 		}
@@ -280,14 +280,14 @@ func TestOneOfTheServicesWithTheSameShareIsEnough(t *testing.T) {
 	client, body := parseKey(t, privateKeys()[wrapping.RSA2048]), policyBody(plainPolicy)
 	for name, from := range map[string]int{"of a peer": 1, "of the service that is asked": 0} {
 		t.Run(name, func(t *testing.T) {
-			// The peers may take an hour, so the test ends only if the one that hangs is not waited for.
+			// The peers may take an hour, so the test ends only if the service does not wait for the peer that hangs.
 			m := federate(t, 3, func(_ int, _ []*member, c *federation.Config, _ *setting) {
 				for i := range c.Peers {
 					c.Peers[i].Timeout = federation.MaxTimeout
 				}
 			})
 			m[2].answer(hanging)
-			for range 4 { // more than the breaker takes: the end of a request says nothing about a peer
+			for range 4 { // more than the circuit breaker tolerates: canceled requests do not count as failures of a peer
 				response, err := m[0].rewrap(t, m[0].sign(ask(t, client, body, m[2].share(t, shareOf(1), body, "a"), m[from].share(t, shareOf(1), body, "a"))))
 				found := outcome(t, client, response, err)
 				if found[1] != "1" || !strings.Contains(found[0], "another service has released this share") {
@@ -304,7 +304,7 @@ func TestSharesThatAreAllNeededAreAllWaitedFor(t *testing.T) {
 	other := make(chan struct{})
 	slow := *m[2].handler.Load()
 	m[2].answer(func(w http.ResponseWriter, r *http.Request) {
-		<-other // which has answered before
+		<-other // a peer that has answered before
 		m[2].answer(nil)
 		slow.ServeHTTP(w, r)
 	})
@@ -316,7 +316,7 @@ func TestSharesThatAreAllNeededAreAllWaitedFor(t *testing.T) {
 	})
 	// The slow service has one share that the quick one has as well, and one that nobody else has.
 	response, err := m[0].rewrap(t, m[0].sign(ask(t, client, body, m[2].share(t, shareOf(1), body, "a"), m[1].share(t, shareOf(1), body, "a"), m[2].share(t, shareOf(2), body, "b"))))
-	// The reply of the slow one may still overtake the reply of the quick one, which then has nothing to add.
+	// The reply of the slow service may still arrive before the reply of the quick one, which then adds nothing.
 	found := outcome(t, client, response, err)
 	if found[0] != "1" || found[1] != "1" && !strings.Contains(found[1], "another service has released this share") || found[2] != "2" {
 		t.Errorf("found %q, expected 1, 1 and 2", found)

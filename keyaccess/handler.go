@@ -72,12 +72,12 @@ func (s *Service) surviving(next http.Handler) http.Handler {
 	})
 }
 
-const textDefect = "failed because of a defect in the service; its log has it"
+const textDefect = "failed because of a defect in the service; its log has the details"
 
 // logDefect logs a panic, and no text of it, which could quote a key.
 func (s *Service) logDefect(method string, recovered any) {
 	cause, stack := defect.Describe(recovered)
-	s.Logger.Error("a request failed because of a defect; the others are not affected", "method", method, "cause", cause, "stack", stack)
+	s.Logger.Error("a request failed because of a defect; other requests are not affected", "method", method, "cause", cause, "stack", stack)
 }
 
 func (s *Service) connectPublicKey(_ context.Context, in *connect.Request[kas.PublicKeyRequest]) (*connect.Response[kas.PublicKeyResponse], error) {

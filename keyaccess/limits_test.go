@@ -62,7 +62,7 @@ func TestACallerWithTooManyRequestsIsRefusedInEachProtocol(t *testing.T) {
 	if _, err := x.rewrap(t, signed); err != nil {
 		t.Fatal(err)
 	}
-	refusedEverywhere(t, x, signed, func(after string) bool { return len(after) >= 5 }) // 100,000 seconds, less the ones that have passed
+	refusedEverywhere(t, x, signed, func(after string) bool { return len(after) >= 5 }) // 100,000 seconds, minus the seconds that have passed
 	if status, _ := x.get(t, "/kas/v2/kas_public_key"); status != http.StatusOK {
 		t.Errorf("public keys: found status %d", status)
 	}
@@ -87,7 +87,7 @@ func TestAServiceWithTooManyRequestsRefusesFurtherOnesInEachProtocol(t *testing.
 	}
 }
 
-// slow is an Authorizer that needs all the time that a request has.
+// slow is an Authorizer that takes all the time of a request.
 type slow struct{}
 
 func (slow) Permits(context.Context, caller.Caller, policy.Object) bool { return true }

@@ -31,7 +31,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/wrapping"
 )
 
-// manager is a key manager that counts what it is asked, and that fails or waits if a test wants it to.
+// manager is a key manager that counts its requests, and that fails or waits on demand.
 type manager struct {
 	asked   atomic.Int64
 	changes atomic.Uint64
@@ -87,7 +87,7 @@ func (f finder) Key(_ context.Context, name keys.Name) (*keys.Key, error) {
 	return key.WithDecrypter(decrypting{f.manager, private}), err
 }
 
-// begin counts a request, and waits or fails if the test wants it to.
+// begin counts a request, and waits or fails on demand.
 func (m *manager) begin(ctx context.Context) error {
 	m.asked.Add(1)
 	if m.begun != nil {
@@ -196,7 +196,7 @@ func TestADataKeyIsTakenFromTheCacheOnlyForTheSameRequest(t *testing.T) {
 			}
 			refused := func(what, body string, object *kas.KeyAccess) {
 				t.Helper()
-				for range 2 { // a failure is not kept either
+				for range 2 { // a failure is not cached either
 					before := m.asked.Load()
 					if result, _ := x.asks(t, client, body, object); result.GetError() != badRequest {
 						t.Errorf("%s: found %v, expected %q", what, result, badRequest)
@@ -209,7 +209,7 @@ func TestADataKeyIsTakenFromTheCacheOnlyForTheSameRequest(t *testing.T) {
 			released("the first time", 1, body, object)
 			released("again", 0, body, object)
 
-			// A forged wrapped key with the same beginning, which other services take for the same one.
+			// A forged wrapped key with the same beginning, which other services confuse with the real one.
 			forged := managedObject(t, algorithm, dataKey, body)
 			forged.WrappedKey, forged.EphemeralPublicKey = bytes.Clone(object.GetWrappedKey()), object.GetEphemeralPublicKey()
 			forged.WrappedKey[len(forged.WrappedKey)-1] ^= 1
@@ -381,7 +381,7 @@ func TestDataKeysOfOneRequestAreUnwrappedAtOneTime(t *testing.T) {
 		all = append(all, managedObject(t, wrapping.P256, dataKey, body))
 	}
 	go func() {
-		for range objects { // the key manager has all of them before it answers one
+		for range objects { // the key manager receives all requests before it answers one
 			<-m.begun
 		}
 		close(m.release)

@@ -146,7 +146,7 @@ func (o *observation) note(err error) { o.outcome = outcomeOf(err) }
 
 // shed records that a shedder has refused a request.
 func (o *observation) shed(err error) {
-	if o.note(err); o.outcome == RateLimited { // both limits refuse with one type
+	if o.note(err); o.outcome == RateLimited { // both limits use the same type of error
 		o.outcome = Shed
 	}
 }

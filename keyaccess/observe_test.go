@@ -39,7 +39,7 @@ func (w *watcher) Ended(_ keyaccess.Source, outcome keyaccess.Outcome, _ time.Du
 }
 func (w *watcher) DataKey(result keyaccess.Result) { w.results <- result }
 
-// post sends a request as plain JSON with any header.
+// post sends a request as plain JSON with the given header.
 func (x *service) post(t *testing.T, header http.Header, body string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, x.URL+plainPath, strings.NewReader(body))

@@ -74,7 +74,7 @@ func (x *service) rewrapGRPC(t testing.TB, signed string) (*kas.RewrapResponse, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = connection.Close() }) // nothing was written that could be lost
+	t.Cleanup(func() { _ = connection.Close() }) // the file was only read, so an error loses no data
 	header := http.Header{}
 	x.credentials(header, procedure)
 	ctx := metadata.AppendToOutgoingContext(context.Background(), "authorization", header.Get("Authorization"), "dpop", header.Get("DPoP"))

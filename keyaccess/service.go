@@ -123,8 +123,8 @@ const (
 // rewrap answers a request for data keys.
 func (s *Service) rewrap(ctx context.Context, token string) (*kas.RewrapResponse, error) {
 	who, ok := callerOf(ctx)
-	if !ok { // the handler is missing in front
-		return nil, connect.NewError(connect.CodeInternal, errors.New("nobody has established who calls"))
+	if !ok { // the caller forgot to put the handler in front
+		return nil, connect.NewError(connect.CodeInternal, errors.New("the caller of the request was not checked"))
 	}
 	response, first, err := s.answer(ctx, token, who)
 	who.observed.note(err)
@@ -250,7 +250,7 @@ func (r *release) all(objects []int, work func(int) error) error {
 		defer r.survive(&err)
 		return work(i)
 	}
-	if len(objects) == 1 { // as most requests have; a goroutine of its own would only cost time
+	if len(objects) == 1 { // most requests have one data key, and an extra goroutine would only cost time
 		return one(objects[0])
 	}
 	var group errgroup.Group

@@ -92,7 +92,7 @@ func (o *sealed) open(ctx context.Context, key keyring.Named) ([]byte, error) {
 		return unwrap(ctx)
 	}
 	unwrap = o.managed(key.ID, unwrap)
-	revision, generation := o.Authorizer.Revision(), o.Providers() // before the decision, which may already be of a newer one
+	revision, generation := o.Authorizer.Revision(), o.Providers() // read before the decision, which may already use a newer version
 	// The cache is only for callers who may have the data key, if the policy is what they say. What is in it was bound to that policy.
 	if o.DataKeys == nil || !o.readable || !o.Authorizer.Permits(ctx, o.who, o.asked(key.ID)) {
 		return unwrap(ctx)

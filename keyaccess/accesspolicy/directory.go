@@ -97,7 +97,7 @@ func (d *Directory) read() (*Set, string, error) {
 	var content strings.Builder
 	for _, entry := range entries {
 		name := entry.Name()
-		if strings.HasPrefix(name, ".") { // of a kubelet
+		if strings.HasPrefix(name, ".") { // links of a kubelet
 			continue
 		}
 		if !strings.HasSuffix(name, suffix) {

@@ -76,7 +76,7 @@ func Parse(file string, text []byte, modules CompileModule) ([]*Policy, error) {
 
 var (
 	errNoRule    = errors.New("found no rule, expected rules that allow or deny")
-	errBoth      = errors.New("found a module in Rego beside rules, expected one or the other")
+	errBoth      = errors.New("found a module in Rego together with rules, expected one or the other")
 	errRegoIsOff = errors.New("found a module in Rego, which is off: the chart's value keyAccess.rego turns it on, or the flag --rego of the service")
 )
 

@@ -59,7 +59,7 @@ func TestAnExpressionPermitsOnlyWhatItSays(t *testing.T) {
 	for name, c := range map[string]struct {
 		expression string
 		permitted  bool
-		problem    string // a part of why it could not be evaluated, or empty
+		problem    string // a part of the reason why it could not be evaluated, or empty
 	}{
 		"the issuer is seen":                                  {"caller.issuer == 'https://idp.example' && caller.subject == 'alice'", true, ""},
 		"the same subject of another issuer is another":       {"caller.issuer == 'https://other.example' && caller.subject == 'alice'", false, ""},

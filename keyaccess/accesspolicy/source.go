@@ -33,7 +33,7 @@ type Mistake struct {
 }
 
 // Compile compiles a policy. The names of its rules are taken as they are, and say in decisions and audit records which rule
-// it was: whoever calls Compile has checked them. modules compiles a module in Rego.
+// it was: the caller of Compile has checked them. modules compiles a module in Rego.
 func Compile(name string, source Source, modules CompileModule) (*Policy, []Mistake) {
 	if length := source.length(); length > MaxSource {
 		return nil, []Mistake{{Err: fmt.Errorf("found expressions of %d characters together, expected at most %d", length, MaxSource)}}

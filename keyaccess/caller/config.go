@@ -73,7 +73,7 @@ type Issuer struct {
 	// PlainBearer accepts tokens that are bound to no key. Anybody who obtains such a token can
 	// use it.
 	PlainBearer bool
-	// ProofWithBearer accepts a bound token with a valid proof also after the word Bearer. All rules of proofs
+	// ProofWithBearer accepts a bound token with a valid proof even after the word Bearer. All rules of proofs
 	// hold. RFC 9449 demands the word DPoP; the JavaScript client of OpenTDF writes Bearer.
 	ProofWithBearer bool
 	// ProofWithPath accepts a proof also if it is for the path of the request alone, without scheme and host. RFC 9449
@@ -86,7 +86,7 @@ type Issuer struct {
 	// LoopbackHTTP accepts an issuer by http at a loopback IP address, such as http://127.0.0.1:8080. It is for
 	// tests.
 	LoopbackHTTP bool
-	// RefreshKeys is the age at which keys are fetched anew while they are in use, [DefaultRefreshKeys] if it is 0. A
+	// RefreshKeys is the age at which keys are fetched again while they are in use, [DefaultRefreshKeys] if it is 0. A
 	// key that the issuer withdraws is accepted for that long.
 	RefreshKeys time.Duration
 	// KeepKeys is how long keys are used while the issuer cannot be reached, [DefaultKeepKeys] if it is 0. It is at

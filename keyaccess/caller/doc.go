@@ -4,7 +4,7 @@
 // the proof that the caller has the key which the token is bound to (DPoP, RFC 9449).
 //
 // A [Verifier] accepts tokens of the issuers that are configured, as JWS with a signature by a public key
-// of the issuer. It finds the keys by OpenID Connect Discovery 1.0, keeps them, and gets them anew while the
+// of the issuer. It finds the keys by OpenID Connect Discovery 1.0, keeps them, and gets them again while the
 // old ones are in use. A token that is bound to a key is accepted with a proof by that key only. A token that
 // is bound to nothing is accepted only where the configuration says so.
 //

@@ -22,7 +22,7 @@ const (
 	InvalidToken
 	// InvalidProof says that the DPoP proof is missing or not accepted.
 	InvalidProof
-	// Unavailable says that the credentials cannot be checked at this time: the keys of the issuer cannot be had, or the table
+	// Unavailable says that the credentials cannot be checked at this time: the keys of the issuer are not available, or the table
 	// of proofs is full. The caller may try again.
 	Unavailable
 )

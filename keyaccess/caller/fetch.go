@@ -59,7 +59,7 @@ func (i *keySource) fetch(ctx context.Context) (keys []publicKey, skipped int, e
 		return nil, 0, err
 	}
 	if document.Issuer != i.URL {
-		return nil, 0, fmt.Errorf("the discovery document is of the issuer %.200q, expected the one that is configured", document.Issuer)
+		return nil, 0, fmt.Errorf("the discovery document is of the issuer %.200q, expected the issuer in the configuration", document.Issuer)
 	}
 	if err := i.checkKeysURL(document.Keys); err != nil {
 		return nil, 0, fmt.Errorf("jwks_uri of the discovery document is %.200q, %w", document.Keys, err)

@@ -39,7 +39,7 @@ func fuzzed(f *testing.F) (verifier *Verifier, token string, prover issuer.Prove
 	return v, from.Token(from.Claims("alice", key)), prover
 }
 
-// mustRefuse expects an error that callers get. Only a request that was accepted before may be a replay.
+// mustRefuse expects an error for the caller. Only a request that was accepted before may be refused as a replay.
 func mustRefuse(t *testing.T, v *Verifier, request Request) {
 	t.Helper()
 	_, err := v.Verify(t.Context(), request)

@@ -89,7 +89,7 @@ func (i *keySource) key(ctx context.Context, id, algorithm string) (publicKey, *
 	case 1:
 		return found[0], nil
 	case 0:
-		return publicKey{}, invalidToken("the token is by a key that its issuer does not have")
+		return publicKey{}, invalidToken("the token is signed with a key that its issuer does not publish")
 	}
 	return publicKey{}, invalidToken("the token fits more than one key of its issuer")
 }
@@ -115,7 +115,7 @@ func (i *keySource) until(ctx context.Context, enough func([]publicKey) bool) ([
 			return keys, nil
 		case flight == nil || waited:
 			if keys == nil {
-				return nil, unavailable("the keys of the issuer cannot be had at this time")
+				return nil, unavailable("the keys of the issuer are not available at this time")
 			}
 			return keys, nil
 		}

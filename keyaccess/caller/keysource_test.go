@@ -88,12 +88,12 @@ func TestAWithdrawnKeyIsRefusedAfterTheRefresh(t *testing.T) {
 	}
 	w.issuer.Withdraw()
 	w.clock.Add(DefaultRefreshKeys)
-	w.accept(w.request(token)) // begins the refresh
+	w.accept(w.request(token)) // this call starts the refresh
 	w.settled()
-	w.refuse(w.request(token), InvalidToken, "does not have")
+	w.refuse(w.request(token), InvalidToken, "does not publish")
 }
 
-// TestForgedKeyIdsDoNotReachTheIssuer is the attack of a stranger who would make the service ask the issuer all the time.
+// TestForgedKeyIdsDoNotReachTheIssuer tests an attack: a stranger tries to make the service ask the issuer all the time.
 func TestForgedKeyIdsDoNotReachTheIssuer(t *testing.T) {
 	w := newFixture(t, nil)
 	w.accept(w.request(w.bound()))
@@ -102,12 +102,12 @@ func TestForgedKeyIdsDoNotReachTheIssuer(t *testing.T) {
 		return w.request(issuer.Sign(forger, map[string]any{"kid": fmt.Sprint("forged-", n)}, w.issuer.Claims("alice", w.prover.Key)))
 	}
 	for n := range 50 {
-		w.refuse(forged(n), InvalidToken, "does not have")
+		w.refuse(forged(n), InvalidToken, "does not publish")
 	}
 	w.asked(1)
 	w.clock.Add(fetchFloor)
 	for n := range 50 {
-		w.refuse(forged(n), InvalidToken, "does not have")
+		w.refuse(forged(n), InvalidToken, "does not publish")
 	}
 	w.asked(2)
 }
@@ -132,7 +132,7 @@ func TestGoodTokensAreAcceptedWhileForgedOnesWaitForTheIssuer(t *testing.T) {
 		}()
 	}
 	<-arrived
-	// Few wait. The others get their answer while the issuer is silent.
+	// Only a few calls wait. The others get their answer while the issuer does not answer.
 	for n := range callers - maxWaiting {
 		select {
 		case err := <-refused:
@@ -164,10 +164,10 @@ func TestTheLastGoodKeysStayWhileTheIssuerIsAway(t *testing.T) {
 	w.accept(w.request(token))
 	w.settled()
 	w.clock.Add(time.Second)
-	w.refuse(w.request(token), Unavailable, "cannot be had")
+	w.refuse(w.request(token), Unavailable, "not available")
 	w.settled()
 	w.issuer.Replace(nil)
-	w.refuse(w.request(token), Unavailable, "cannot be had") // the next request comes after a pause
+	w.refuse(w.request(token), Unavailable, "not available") // the next request comes after a pause
 	w.clock.Add(fetchRetry)
 	w.accept(w.request(token))
 }
@@ -199,7 +199,7 @@ func TestFetchNamesTheIssuersWithoutKeys(t *testing.T) {
 	w.asked(1)
 }
 
-// TestDocumentsThatAreRefused has what servers in the place of the issuer could answer.
+// TestDocumentsThatAreRefused has answers that another server than the issuer could give.
 func TestDocumentsThatAreRefused(t *testing.T) {
 	text := func(format string) func(w *fixture) http.HandlerFunc {
 		return func(w *fixture) http.HandlerFunc {
@@ -242,7 +242,7 @@ func TestDocumentsThatAreRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t, nil)
 			w.issuer.Replace(test.answer(w))
-			w.refuse(w.request(w.bound()), Unavailable, "cannot be had")
+			w.refuse(w.request(w.bound()), Unavailable, "not available")
 			w.settled()
 			if !strings.Contains(w.log.String(), test.text) {
 				t.Errorf("the log lacks %q", test.text)
@@ -310,7 +310,7 @@ func TestAnIssuerByHTTPOnTheLoopbackAddressNeedsItsSetting(t *testing.T) {
 
 func TestAnIssuerWithAnUnknownCertificateIsNotAsked(t *testing.T) {
 	w := newFixture(t, func(c *Config) { c.Issuers[0].Authorities = nil })
-	w.refuse(w.request(w.bound()), Unavailable, "cannot be had")
+	w.refuse(w.request(w.bound()), Unavailable, "not available")
 	w.asked(0)
 	if !strings.Contains(w.log.String(), "certificate") {
 		t.Error("the log does not say why")

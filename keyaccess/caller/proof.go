@@ -64,17 +64,17 @@ func (v *Verifier) checkProof(from *keySource, request Request, token, bound str
 		} else if err != nil {
 			return nil, invalidProof("the proof has a key that this service does not accept")
 		}
-		key.id = "" // nobody needs it, and it may be long
+		key.id = "" // dropped, because nobody needs it and it may be long
 	}
 	p := &proof{key: key}
 	// The thumbprint comes first: it costs less than a signature.
 	if p.key.thumbprint != bound {
-		return nil, invalidProof("the proof is by another key than the one that the token is bound to")
+		return nil, invalidProof("the proof is signed with another key than the key that the token is bound to")
 	}
 	if err := p.key.verify(s); err != nil {
 		return nil, invalidProof("the proof " + err.Error())
 	}
-	if !known { // nobody but the owner of a good token takes a place
+	if !known { // only the owner of a good token can take a place
 		v.proofKeys.add(text, p.key)
 	}
 	if json.Unmarshal(s.Payload, &p.claims) != nil {

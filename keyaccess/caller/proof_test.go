@@ -198,7 +198,7 @@ func TestAProofIsAcceptedOnce(t *testing.T) {
 	first := w.request(w.bound())
 	w.accept(first)
 	w.refuse(first, InvalidProof, "used before")
-	// As long as its time would be accepted, the proof is remembered.
+	// The service remembers the proof for as long as it would accept the time of the proof.
 	for range 9 {
 		w.clock.Add(7 * time.Second)
 		w.refuse(first, InvalidProof, "")

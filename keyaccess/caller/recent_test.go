@@ -40,7 +40,7 @@ func TestTheSignatureOfATokenIsRemembered(t *testing.T) {
 	}
 }
 
-// TestAChangedTokenIsNotTheOneThatIsRemembered is the attack of a caller with a good token who would like to be somebody else.
+// TestAChangedTokenIsNotTheOneThatIsRemembered tests an attack: a caller with a good token changes it to impersonate somebody else.
 func TestAChangedTokenIsNotTheOneThatIsRemembered(t *testing.T) {
 	w := newFixture(t, nil)
 	token := w.bound()
@@ -69,7 +69,8 @@ func TestAChangedTokenIsNotTheOneThatIsRemembered(t *testing.T) {
 	w.refuse(w.request(forged), InvalidToken, "wrong signature") // a failure is not remembered as a success
 }
 
-// TestWhatATokenSaysIsCheckedAlthoughItsSignatureIsRemembered has what could be skipped by mistake together with the signature.
+// TestWhatATokenSaysIsCheckedAlthoughItsSignatureIsRemembered tests the checks that could be skipped by mistake together with the
+// check of the signature.
 func TestWhatATokenSaysIsCheckedAlthoughItsSignatureIsRemembered(t *testing.T) {
 	claims := func(w *fixture, others map[string]any) string {
 		return w.issuer.Token(with(w.issuer.Claims("alice", w.prover.Key), others))
@@ -116,7 +117,7 @@ func TestWhatATokenSaysIsCheckedAlthoughItsSignatureIsRemembered(t *testing.T) {
 	})
 }
 
-// TestASignatureIsRememberedForOneKey is what an issuer does whose key was stolen: it publishes another one, perhaps by the same name.
+// TestASignatureIsRememberedForOneKey tests an issuer whose key was stolen: it publishes another key, perhaps with the same name.
 func TestASignatureIsRememberedForOneKey(t *testing.T) {
 	w := newFixture(t, nil)
 	stolen, next := w.newProver(jose.ES256).Key, w.newProver(jose.ES256).Key
@@ -126,12 +127,12 @@ func TestASignatureIsRememberedForOneKey(t *testing.T) {
 	w.accept(w.request(token))
 	w.issuer.Publish(jose.JSONWebKey{Key: next.Public(), KeyID: "same"})
 	w.clock.Add(DefaultRefreshKeys)
-	w.accept(w.request(token)) // begins the refresh
+	w.accept(w.request(token)) // this call starts the refresh
 	w.settled()
 	w.refuse(w.request(token), InvalidToken, "wrong signature")
 }
 
-// TestATokenIsRefusedWhenItsKeyIsGoneAlthoughItsSignatureIsRemembered is what an issuer does whose key was stolen: it withdraws the key.
+// TestATokenIsRefusedWhenItsKeyIsGoneAlthoughItsSignatureIsRemembered tests an issuer whose key was stolen: it withdraws the key.
 func TestATokenIsRefusedWhenItsKeyIsGoneAlthoughItsSignatureIsRemembered(t *testing.T) {
 	w := newFixture(t, nil)
 	stolen, next := w.newProver(jose.ES256).Key, w.newProver(jose.ES256).Key
@@ -141,9 +142,9 @@ func TestATokenIsRefusedWhenItsKeyIsGoneAlthoughItsSignatureIsRemembered(t *test
 	w.accept(w.request(token))
 	w.issuer.Publish(jose.JSONWebKey{Key: next.Public(), KeyID: "new"})
 	w.clock.Add(DefaultRefreshKeys)
-	w.accept(w.request(token)) // begins the refresh
+	w.accept(w.request(token)) // this call starts the refresh
 	w.settled()
-	w.refuse(w.request(token), InvalidToken, "by a key that its issuer does not have")
+	w.refuse(w.request(token), InvalidToken, "with a key that its issuer does not publish")
 }
 
 // keyed returns a request whose proof has a text as its key.
@@ -151,7 +152,7 @@ func (w *fixture) keyed(token, key string) Request {
 	return w.prove(token, map[string]any{"jwk": json.RawMessage(key)}, nil)
 }
 
-// TestTheKeyOfAProofIsRememberedByItsText has what the owner of a good token may try.
+// TestTheKeyOfAProofIsRememberedByItsText tests attacks by the owner of a good token.
 func TestTheKeyOfAProofIsRememberedByItsText(t *testing.T) {
 	w := newFixture(t, nil)
 	token := w.bound()
@@ -190,7 +191,7 @@ func TestTheKeyOfAProofIsRememberedByItsText(t *testing.T) {
 
 func TestManyCallersAtOnceAreWhoTheyAre(t *testing.T) {
 	w := newFixture(t, nil)
-	w.verifier.signatures, w.verifier.proofKeys = newRecent[struct{}](2), newRecent[publicKey](2) // so that they are forgotten meanwhile
+	w.verifier.signatures, w.verifier.proofKeys = newRecent[struct{}](2), newRecent[publicKey](2) // so that the service forgets them in the meantime
 	var callers sync.WaitGroup
 	for i := range 6 {
 		name, prover := fmt.Sprint("caller-", i), w.newProver(jose.ES256)

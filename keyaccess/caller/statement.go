@@ -32,7 +32,7 @@ type Peer struct {
 
 // How old the keys of a peer may be.
 const (
-	// RefreshPeer is the age at which document and keys of a peer are fetched anew while they are in use.
+	// RefreshPeer is the age at which document and keys of a peer are fetched again while they are in use.
 	RefreshPeer = 5 * time.Minute
 	// KeepPeer is how long they are used while the peer cannot be reached.
 	KeepPeer = time.Hour
@@ -126,9 +126,9 @@ func (s *Statements) Open(ctx context.Context, text, kind string) (by string, pa
 	key, refused := from.key(ctx, signed.Header.KeyID, signed.Header.Algorithm)
 	switch {
 	case refused != nil && refused.Reason == Unavailable:
-		return "", nil, unavailable("the keys of the peer cannot be had at this time")
+		return "", nil, unavailable("the keys of the peer are not available at this time")
 	case refused != nil:
-		return "", nil, invalidStatement("is by a key that the peer does not publish")
+		return "", nil, invalidStatement("is signed with a key that the peer does not publish")
 	}
 	if err := key.verify(signed); err != nil {
 		return "", nil, invalidStatement(err.Error())

@@ -20,7 +20,7 @@ import (
 
 const kind = "test+jwt"
 
-// peered is a peer that publishes keys, and what checks its statements.
+// peered has a peer that publishes keys, and the verifier of its statements.
 type peered struct {
 	*testing.T
 	clock      *clock
@@ -66,9 +66,9 @@ func (p *peered) serve(w http.ResponseWriter, r *http.Request) {
 	case p.away.Load():
 		w.WriteHeader(http.StatusServiceUnavailable)
 	case r.URL.Path == PeerDiscoveryPath:
-		_, _ = w.Write([]byte(`{"issuer":"` + p.url + `","jwks_uri":"` + p.url + `/keys"}`)) // the test fails without it
+		_, _ = w.Write([]byte(`{"issuer":"` + p.url + `","jwks_uri":"` + p.url + `/keys"}`)) // if this fails, the test fails later
 	default:
-		_, _ = w.Write([]byte(*p.document.Load())) // the test fails without it
+		_, _ = w.Write([]byte(*p.document.Load())) // if this fails, the test fails later
 		p.asked.Add(1)
 	}
 }
@@ -141,7 +141,7 @@ func TestOnlyStatementsOfPeersAreAccepted(t *testing.T) {
 	}
 }
 
-// Whoever has stolen a key of a peer can use it for five minutes after the peer has withdrawn it.
+// An attacker who has stolen a key of a peer can use it for at most five minutes after the peer has withdrawn it.
 func TestAKeyThatAPeerHasWithdrawnIsForgottenAfterFiveMinutes(t *testing.T) {
 	stolen, fresh := signing(t, "stolen"), signing(t, "fresh")
 	p := newPeered(t, stolen)
@@ -164,7 +164,7 @@ func TestAKeyThatAPeerHasWithdrawnIsForgottenAfterFiveMinutes(t *testing.T) {
 	}
 }
 
-// Whoever keeps a peer from being asked, so that a stolen key stays in use, can do that for an hour.
+// An attacker who blocks requests to a peer, so that a stolen key stays in use, can do that for at most an hour.
 func TestKeysOfAPeerThatIsAwayAreUsedForAnHour(t *testing.T) {
 	key := signing(t, "1")
 	p := newPeered(t, key)
@@ -185,7 +185,7 @@ func TestKeysOfAPeerThatIsAwayAreUsedForAnHour(t *testing.T) {
 	p.until("the peer is back", func() bool { return p.open(p.statement(key)) == 0 })
 }
 
-// Whoever sends statements with ids that a peer does not have makes no load for the peer.
+// Statements with unknown key ids put no load on the peer.
 func TestIDsOfKeysThatDoNotExistAreNoLoadForAPeer(t *testing.T) {
 	key := signing(t, "1")
 	p := newPeered(t, key)

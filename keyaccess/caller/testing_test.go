@@ -19,7 +19,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/issuer"
 )
 
-// service is the URL of the service in tests, and endpoint the one of its method.
+// service is the URL of the service in tests, and endpoint is the URL of its method.
 const (
 	service  = "https://keys.example"
 	audience = "https://keys.example"
@@ -121,7 +121,7 @@ func (w *fixture) request(token string) Request {
 	return Request{"DPoP " + token, []string{w.prover.Proof("POST", endpoint, token)}, "POST", path}
 }
 
-// prove returns a request whose proof has other claims and another header than a good one. A nil value removes one.
+// prove returns a request whose proof has the given changes in its header and its claims. A nil value removes a claim.
 func (w *fixture) prove(token string, header, claims map[string]any) Request {
 	return Request{"DPoP " + token, []string{issuer.Sign(w.prover.SigningKey(),
 		with(w.prover.Header(), header), with(w.prover.Claims("POST", endpoint, token), claims))}, "POST", path}
@@ -165,7 +165,7 @@ func reasonOf(err error) Reason {
 
 func isSeparator(r rune) bool { return r == '.' || r == ' ' }
 
-// with returns claims with others in their place. A nil value removes one.
+// with returns the claims with some replaced. A nil value removes a claim.
 func with(claims, others map[string]any) map[string]any {
 	result := maps.Clone(claims)
 	maps.Copy(result, others)

@@ -155,7 +155,7 @@ func (v *Verifier) verify(ctx context.Context, request Request, scheme, text str
 		return found, checkPlain(from, bound, len(request.Proofs))
 	}
 	if bound == "" {
-		return Caller{}, invalidToken("the token is bound to no key, and the scheme DPoP needs one that is")
+		return Caller{}, invalidToken("the token is bound to no key, and the scheme DPoP needs a token that is bound to a key")
 	}
 	proof, refused := v.checkProof(from, request, text, bound)
 	if refused != nil {
@@ -179,7 +179,7 @@ func checkPlain(from *keySource, bound string, proofs int) *Error {
 	case proofs > 0:
 		return &Error{Reason: InvalidRequest, text: "found a DPoP proof with a token that is bound to no key"}
 	case !from.PlainBearer:
-		return invalidToken("the token is bound to no key, and this service accepts only tokens of this issuer that are")
+		return invalidToken("the token is bound to no key, and this service accepts only bound tokens of this issuer")
 	}
 	return nil
 }

@@ -102,14 +102,14 @@ func TestTokensThatAreRefused(t *testing.T) {
 		"a token has an algorithm that its key is not for": {func(w *fixture) string {
 			forger := w.newProver(jose.RS256).SigningKey()
 			return issuer.Sign(forger, map[string]any{"typ": "at+jwt", "kid": "key-1"}, w.issuer.Claims("alice", w.prover.Key))
-		}, "does not have"},
+		}, "does not publish"},
 		"a claim was changed after the signature": {func(w *fixture) string {
 			parts := strings.Split(w.bound(), ".")
 			payload, _ := base64.RawURLEncoding.DecodeString(parts[1])
 			parts[1] = base64.RawURLEncoding.EncodeToString([]byte(strings.Replace(string(payload), "alice", "admin", 1)))
 			return strings.Join(parts, ".")
 		}, "wrong signature"},
-		"a token names a key that the issuer does not have": {headed(map[string]any{"kid": "key-2"}), "does not have"},
+		"a token names a key that the issuer does not have": {headed(map[string]any{"kid": "key-2"}), "does not publish"},
 		"a token has a critical header":                     {headed(map[string]any{"crit": []string{"exp"}, "exp": 1}), "critical"},
 		"a token has a payload without base64":              {headed(map[string]any{"b64": true}), "critical"},
 		"a token has a chain of certificates":               {headed(map[string]any{"x5c": []string{}}), "header"},
@@ -204,7 +204,7 @@ func TestAlgorithmsOfAnIssuerAreWhatTheConfigurationSays(t *testing.T) {
 	w.refuse(w.request(w.bound()), InvalidToken, "algorithm")
 }
 
-// TestPlainBearer has who may send what after the word Bearer.
+// TestPlainBearer tests which tokens are accepted after the word Bearer.
 func TestPlainBearer(t *testing.T) {
 	const no, plain, proof = 0, 1, 2
 	for name, test := range map[string]struct {

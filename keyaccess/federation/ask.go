@@ -129,7 +129,7 @@ func (a *Asking) ask(ctx context.Context, asked *peer, wanted []Object) {
 	defer func() {
 		if recovered := recover(); recovered != nil {
 			cause, stack := defect.Describe(recovered)
-			a.peers.config.Log.Error("a request to a peer failed because of a defect; the others are not affected", "peer", asked.URL, "cause", cause, "stack", stack)
+			a.peers.config.Log.Error("a request to a peer failed because of a defect; other requests are not affected", "peer", asked.URL, "cause", cause, "stack", stack)
 		}
 		if a.peers.config.Observe != nil {
 			a.peers.config.Observe(asked.URL, endingOf(err), time.Since(began))
@@ -213,7 +213,7 @@ func (a *Asking) failed(asked *peer, wanted []Object, err error) {
 	switch {
 	case errors.Is(err, context.Canceled) && a.spared(wanted):
 		text = textShare
-	case errors.Is(err, context.Canceled), errors.Is(err, errNotNow): // the log has the failures before
+	case errors.Is(err, context.Canceled), errors.Is(err, errNotNow): // the log already has the earlier failures
 	default:
 		a.peers.config.Log.Warn("a peer has not answered a request for data keys", "peer", asked.URL, "error", err, "objects", len(wanted))
 	}

@@ -51,7 +51,7 @@ const (
 // The errors of a request to a peer. Their texts are for clients.
 var (
 	// errFailed says that the peer does not work. It is the only error that counts for the breaker.
-	errFailed = errors.New("the service did not answer as it should")
+	errFailed = errors.New("the service gave an answer that is not valid")
 	errNotNow = errors.New("the service did not answer lately, and is not asked for now")
 	// errLate says that the reply came too late, for which the peer is perhaps not to blame.
 	errLate    = errors.New("the service did not answer in time")
@@ -151,7 +151,7 @@ func (p *peer) within(ctx context.Context, objects int, request func(context.Con
 	if err != nil {
 		return errNotNow
 	}
-	counted := errFailed // what a panic counts as
+	counted := errFailed // a panic counts as this outcome
 	defer func() { done(counted) }()
 	limit := p.Timeout
 	if deadline, ok := ctx.Deadline(); ok {
@@ -164,7 +164,7 @@ func (p *peer) within(ctx context.Context, objects int, request func(context.Con
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:
-		err = context.Canceled // whoever asks does not wait any more, which says nothing about the peer
+		err = context.Canceled // anybody who asks does not wait any more, which says nothing about the peer
 	case limited.Err() != nil && (limit < min(fairTime, p.Timeout) || objects > fairObjects):
 		err = errLate
 	case limited.Err() != nil:

@@ -54,7 +54,7 @@ func TestAPeerHasItsTimeAndNotMoreThanTheCallerLessAReserve(t *testing.T) {
 	}
 }
 
-// Each case is asked for five times, which is more than the breaker takes.
+// Each case makes five requests, more failures than the circuit breaker tolerates.
 func TestOnlyFailuresOfThePeerCountForTheBreaker(t *testing.T) {
 	late := func(ctx context.Context) error { <-ctx.Done(); return fmt.Errorf("%w: %w", errFailed, ctx.Err()) }
 	gone := func() (context.Context, context.CancelFunc) {
@@ -142,7 +142,7 @@ func TestARequestThatPanicsCountsAsAFailure(t *testing.T) {
 	p := testPeer(t, time.Minute)
 	for range 3 {
 		func() {
-			defer func() { _ = recover() }() // the test is about what comes after
+			defer func() { _ = recover() }() // only later requests matter for this test
 			_ = p.within(t.Context(), 1, func(context.Context) error { panic("a defect") })
 		}()
 	}

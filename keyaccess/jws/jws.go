@@ -80,7 +80,7 @@ func Open(text string) (*Signed, error) {
 	if raw.Critical || raw.Unencoded {
 		return nil, errCritical
 	}
-	// Whoever sends certificates expects that they are looked at.
+	// Anybody who sends certificates expects that they are looked at.
 	if raw.Certificates {
 		return nil, errHeader
 	}

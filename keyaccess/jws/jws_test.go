@@ -102,7 +102,7 @@ func TestASignatureOfEachAlgorithmIsAcceptedWithItsKeyAlone(t *testing.T) {
 	}
 }
 
-// TestTheAlgorithmAndTheKeyHaveToFit is the attack of a sender who says another algorithm than the key is for.
+// TestTheAlgorithmAndTheKeyHaveToFit tests an attack: the sender names another algorithm than the algorithm of the key.
 func TestTheAlgorithmAndTheKeyHaveToFit(t *testing.T) {
 	for name, pair := range signers() {
 		own := pair[0]
@@ -147,7 +147,7 @@ func TestASignatureOfAnotherLengthIsRefused(t *testing.T) {
 	}
 }
 
-// TestATextOfPointsTakesLittleMemory is the attack of a caller whose request has millions of parts.
+// TestATextOfPointsTakesLittleMemory tests an attack: the request has millions of parts.
 func TestATextOfPointsTakesLittleMemory(t *testing.T) {
 	text := strings.Repeat(".", 4<<20)
 	var before, after runtime.MemStats
@@ -159,7 +159,7 @@ func TestATextOfPointsTakesLittleMemory(t *testing.T) {
 	}
 }
 
-// FuzzVerify looks for what is accepted here and not by go-jose, of texts that a change makes of good ones.
+// FuzzVerify changes good texts, and looks for texts that are accepted here but not by go-jose.
 func FuzzVerify(f *testing.F) {
 	for _, pair := range signers() {
 		f.Add(pair[0].sign())

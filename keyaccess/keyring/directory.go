@@ -124,7 +124,7 @@ func (d *Directory) read() (*Ring, string, error) {
 		name, isKey := strings.CutSuffix(entry.Name(), suffix)
 		ref, isRef := strings.CutSuffix(entry.Name(), refSuffix)
 		switch {
-		case strings.HasPrefix(entry.Name(), "."): // of a kubelet
+		case strings.HasPrefix(entry.Name(), "."): // links of a kubelet
 		case entry.Name() == currentFile:
 			text, _, err := regular.Read(filepath.Join(d.dir, currentFile), maxFile)
 			if err != nil {

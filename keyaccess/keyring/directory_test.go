@@ -35,7 +35,7 @@ func ecKey(t *testing.T, curve elliptic.Curve) string {
 func write(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
 	for name, text := range files {
-		// Renaming shows the directory a file as a whole.
+		// A rename makes the complete file appear in the directory at once.
 		temporary := filepath.Join(dir, "."+name)
 		if err := os.WriteFile(temporary, []byte(text), 0o600); err != nil {
 			t.Fatal(err)

@@ -46,7 +46,7 @@ func (m *manager) Key(_ context.Context, name keys.Name) (*keys.Key, error) {
 	return nil, keys.ErrUnavailable
 }
 
-// opening opens nothing: these tests read public keys only.
+// opening does not unwrap anything, because these tests only read public keys.
 type opening struct{}
 
 func (opening) DecryptOAEP(context.Context, crypto.Hash, []byte) ([]byte, error) {
@@ -113,7 +113,7 @@ func TestAKeyThatAKeyManagerDoesNotGiveIsPending(t *testing.T) {
 	}
 	pending := d.Ring().Pending()
 	for name, part := range map[string]string{
-		"away": "not available", "signs": "does not agree on secrets", "versions": "expected a version beside it; the newest one is 7", "odd": "is an RSA key of 2176 bits",
+		"away": "not available", "signs": "does not agree on secrets", "versions": "expected a version in the same file; the newest one is 7", "odd": "is an RSA key of 2176 bits",
 	} {
 		if why := pending[name]; why == nil || !strings.Contains(why.Error(), part) {
 			t.Errorf("%s: found %v, expected %q", name, why, part)

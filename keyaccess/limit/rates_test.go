@@ -104,7 +104,7 @@ func TestNoRateIsNoLimit(t *testing.T) {
 	r.accept(who("alice", "navy"), 1000)
 }
 
-// TestManyCallersDoNotMakeOthersForgotten is the attack of one who has many names: it pushes its own bucket out to get a new burst.
+// TestManyCallersDoNotMakeOthersForgotten tests an attack: a caller with many names pushes its own bucket out to get a new burst.
 func TestManyCallersDoNotMakeOthersForgotten(t *testing.T) {
 	r := newRates(t, Config{Caller: Rate{1, 2}, Buckets: 3})
 	for _, subject := range []string{"a", "b", "c"} {
@@ -116,7 +116,7 @@ func TestManyCallersDoNotMakeOthersForgotten(t *testing.T) {
 	if len(r.callers.known) != 3 || r.callers.order.Len() != 3 {
 		t.Errorf("found %d buckets, expected 3", len(r.callers.known))
 	}
-	// Whoever has not called for long enough makes room, the least recent first.
+	// Callers that have not called for long enough are removed to make room, the least recent first.
 	r.time = r.time.Add(2 * time.Second)
 	r.accept(who("a", ""), 2)
 	r.accept(who("e", ""), 2)

@@ -66,7 +66,7 @@ func TestACallWaitsNoLongerThanItMay(t *testing.T) {
 			t.Errorf("found %v, expected the error of the context", err)
 		}
 		leave()
-		enter(t, s)() // neither has kept a place
+		enter(t, s)() // neither of them still has a place
 	})
 }
 
@@ -84,14 +84,14 @@ func TestLoadsThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestSheddingKeepsServedCallsServed puts ten times the load that a server can work on at one time on it, by real connections. The calls that
-// it accepts do not wait for those that it cannot serve: at no time are there more of them than it may have, and each that is not accepted is refused.
+// TestSheddingKeepsServedCallsServed sends ten times the load that a server can handle, over real connections. Accepted calls do
+// not wait for calls that the server cannot serve: there are never more of them than allowed, and all other calls are refused.
 func TestSheddingKeepsServedCallsServed(t *testing.T) {
 	const inFlight, queue, clients, callsOfEach = 4, 4, 80, 10
 	s := newShedder(t, Load{InFlight: inFlight, Queue: queue, Wait: time.Minute})
 	var mu sync.Mutex
 	var working, most int
-	// The first calls take until one is refused, so there is too much load on a machine of any speed.
+	// The first calls wait until one call is refused, so there is too much load on a machine of any speed.
 	overloaded := make(chan struct{})
 	overload := sync.OnceFunc(func() { close(overloaded) })
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

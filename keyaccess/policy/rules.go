@@ -72,7 +72,7 @@ var _ Authorizer = (*Rules)(nil)
 func (r *Rules) Check() error {
 	var problems []error
 	if r.AllowAllAuthenticated && (r.AllowWithoutAttributes || len(r.RecipientClaim) > 0 || len(r.Attributes) > 0) {
-		problems = append(problems, errors.New("allowAllAuthenticated: found true beside other rules, expected one or the other"))
+		problems = append(problems, errors.New("allowAllAuthenticated: found true together with other rules, expected one or the other"))
 	}
 	if !r.AllowAllAuthenticated && !r.AllowWithoutAttributes && len(r.Attributes) == 0 {
 		problems = append(problems, errors.New("found no rule, so that nobody may have a key, expected attributes, allowWithoutAttributes or allowAllAuthenticated"))

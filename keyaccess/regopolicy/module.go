@@ -73,7 +73,7 @@ type rule struct {
 	names []string
 }
 
-// compiling is held while a module is compiled, so that modules which take for ever have one processor at most.
+// compiling is held while a module is compiled, so that modules which take forever have one processor at most.
 var compiling = make(chan struct{}, 1)
 
 // compiled is a compiled module, or its problem.
@@ -191,7 +191,7 @@ func inputs(m *ast.Module) []string {
 			}
 		}
 		if name == "" {
-			name = "input" // all of it
+			name = "input" // the rule reads the complete input
 		}
 		names[name] = true
 		return false

@@ -58,7 +58,7 @@ func TestAModulePermitsOnlyWhatItSays(t *testing.T) {
 		"allow := true\ndeny if input.caller.subject == \"alice\"":                          {false, "the rule deny of the policy p denies (spec.rego)"},
 		"allow := true\ndeny if input.caller.subject == \"bob\"":                            {true, ""},
 		"allow := true\ndefault deny := true\ndeny := false if input.caller.bound == false": {true, ""},
-		// What cannot be evaluated must not be left out.
+		// Rules that cannot be evaluated must not be ignored.
 		"allow := true\ndeny := \"yes\"": {false, "the rule deny of the policy p could not be evaluated (spec.rego)"},
 		"allow := true\ndeny if not net.cidr_contains(\"10.0.0.0/8\", input.caller.subject)": {false, "the rule deny of the policy p could not be evaluated (spec.rego)"},
 	} {
@@ -154,7 +154,7 @@ func TestAModuleIsRefusedWhereRegoIsOffOrRulesStandBesideIt(t *testing.T) {
 			_, mistakes := accesspolicy.Compile("p", accesspolicy.Source{Rego: module}, nil)
 			return mistakes
 		},
-		"found a module in Rego beside rules": func() []accesspolicy.Mistake {
+		"found a module in Rego together with rules": func() []accesspolicy.Mistake {
 			_, mistakes := accesspolicy.Compile("p", accesspolicy.Source{Rego: module, Allow: []accesspolicy.SourceRule{{Name: "a", When: "true"}}}, Compile)
 			return mistakes
 		},
@@ -175,7 +175,7 @@ func TestAModuleIsRefusedWhereRegoIsOffOrRulesStandBesideIt(t *testing.T) {
 		want    string
 	}{
 		{document(""), nil, "p.yaml:5:9: spec.rego: found a module in Rego, which is off"},
-		{document("  deny: [{name: a, when: 'true'}]\n"), Compile, "p.yaml:6:9: spec.rego: found a module in Rego beside rules"},
+		{document("  deny: [{name: a, when: 'true'}]\n"), Compile, "p.yaml:6:9: spec.rego: found a module in Rego together with rules"},
 		{[]byte(strings.Replace(string(document("")), "bound", "bond", 1)), Compile, "p.yaml:5:9: spec.rego: line 2, column 10 of the module: undefined ref: input.caller.bond"},
 	} {
 		if _, err := accesspolicy.Parse("p.yaml", c.text, c.modules); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -184,7 +184,7 @@ func TestAModuleIsRefusedWhereRegoIsOffOrRulesStandBesideIt(t *testing.T) {
 	}
 }
 
-// The bound tells a mechanism from none: without it, the module would take years.
+// The bound shows that the mechanism works: without it, the module would take years.
 func TestAModuleThatTakesLongIsEnded(t *testing.T) {
 	var rules strings.Builder
 	rules.WriteString("digits := {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}\nallow if {\n")
@@ -212,7 +212,7 @@ func TestAModuleThatTakesLongToCompileIsRefusedAndOthersWithIt(t *testing.T) {
 			t.Errorf("found %v, expected %s", mistakes, want)
 		}
 	}
-	// The module is compiled on when the test has ended, so it has a place of its own.
+	// The compilation continues after the end of the test, so the test has its own place for compilations.
 	own := compiling
 	compiling = make(chan struct{}, 1)
 	defer func() { compiling = own }()

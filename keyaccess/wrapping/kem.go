@@ -81,7 +81,7 @@ func parseKEMKey(text []byte) (Key, error) {
 }
 
 // mlkemSeed returns the seed of a private key of ML-KEM, in one of the two forms that have it: the seed
-// alone, or the seed and the expanded key (RFC 9935, section 6). Else it returns nil.
+// alone, or the seed and the expanded key (RFC 9935, section 6). Otherwise it returns nil.
 func mlkemSeed(der []byte) []byte {
 	var seed []byte
 	if rest, err := asn1.UnmarshalWithParams(der, &seed, "tag:0"); err == nil && len(rest) == 0 {

@@ -40,7 +40,7 @@ func Manage(ctx context.Context, finder Finder, name keys.Name) (Key, error) {
 		return nil, err
 	case name.Version == "" && found.Version() != "":
 		// Files of the key would be lost if another version became the newest one.
-		return nil, fmt.Errorf("%w: %s has versions, expected a version beside it; the newest one is %s", keys.ErrUnusable, name.ID, found.Version())
+		return nil, fmt.Errorf("%w: %s has versions, expected a version in the same file; the newest one is %s", keys.ErrUnusable, name.ID, found.Version())
 	}
 	if signer := found.Signer(ctx); signer != nil && !found.Remote() {
 		key, err := localKey(signer)

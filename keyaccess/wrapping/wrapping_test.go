@@ -225,8 +225,7 @@ func TestOnlyTheHMACOfThePolicyBinds(t *testing.T) {
 	}
 }
 
-// FuzzUnwrap looks for wrapped keys that make a key panic, or that open although nobody has made
-// them for the key.
+// FuzzUnwrap looks for wrapped keys that cause a panic, or that can be unwrapped although nobody has wrapped them for the key.
 func FuzzUnwrap(f *testing.F) {
 	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {

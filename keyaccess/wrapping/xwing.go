@@ -101,7 +101,7 @@ func newXWingPublic(text []byte) (*xwingPublic, error) {
 		return nil, err
 	}
 	key := &xwingPublic{pq, classic}
-	_, _, err = key.encapsulate() // nothing else finds a point of low order before a data key is there
+	_, _, err = key.encapsulate() // nothing else detects a point of low order before there is a data key
 	return key, err
 }
 
