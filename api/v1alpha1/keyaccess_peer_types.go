@@ -129,7 +129,7 @@ type KeyAccessIssuer struct {
 	// +optional
 	ProofWithBearer bool `json:"proofWithBearer,omitempty"`
 
-	// proofWithPath accepts a proof also if it is for the path of the request alone,
+	// proofWithPath accepts a proof also if it is for the path of the request,
 	// without scheme and host.
 	// Example: true.
 	// +optional
