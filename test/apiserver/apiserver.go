@@ -17,12 +17,16 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
 )
+
+// startTime is how long each step of starting and stopping an API server may take.
+const startTime = 2 * time.Minute
 
 // Start starts an API server on free ports of loopback. The function that it
 // returns stops it and removes what it wrote; call it even when a test failed.
@@ -44,6 +48,10 @@ func start(definitions ...string) (*rest.Config, func() error, error) {
 		BinaryAssetsDirectory: assets,
 		CRDDirectoryPaths:     definitions,
 		ErrorIfCRDPathMissing: true,
+		// A machine with much other work needs more time than the 20 and 10 seconds that envtest waits.
+		CRDInstallOptions:        envtest.CRDInstallOptions{MaxTime: startTime},
+		ControlPlaneStartTimeout: startTime,
+		ControlPlaneStopTimeout:  startTime,
 	}
 	config, err := server.Start()
 	if err != nil {
