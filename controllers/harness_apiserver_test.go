@@ -19,7 +19,9 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -142,7 +144,11 @@ func namespace(t *testing.T, labels map[string]string) string {
 		// No controller finishes the deletion here, so remove everything that would affect later tests.
 		ctx := context.Background()
 		for _, kind := range []client.Object{&v1alpha1.CryptoProfile{}, &corev1.Pod{}} {
-			if err := apiServer.DeleteAllOf(ctx, kind, client.InNamespace(ns.Name), client.GracePeriodSeconds(0)); err != nil {
+			// The API server gives up or ends the connection after a minute, in which a busy machine does not delete hundreds of pods.
+			err := retry.OnError(wait.Backoff{Steps: 5}, func(error) bool { return true }, func() error {
+				return apiServer.DeleteAllOf(ctx, kind, client.InNamespace(ns.Name), client.GracePeriodSeconds(0))
+			})
+			if err != nil {
 				t.Error(err)
 			}
 		}
