@@ -50,7 +50,7 @@ func TestABrokerFollowsItsKeyProviders(t *testing.T) {
 	// Without a certificate of the client, the provider cannot be opened.
 	const lonely = "Providers: [{Name: hsm, Type: kmip, Endpoints: ['127.0.0.1:1']}]"
 	write(lonely)
-	if problem := broker.logged("cannot use a key provider, or not its new configuration", 1); !strings.Contains(problem["problem"].(string), "certificate of the client") {
+	if problem := broker.logged("cannot use a key provider, or cannot use its new configuration", 1); !strings.Contains(problem["problem"].(string), "certificate of the client") {
 		t.Errorf("logged %v", problem)
 	}
 	key, certificate := authority(t)

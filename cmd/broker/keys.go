@@ -83,7 +83,7 @@ func logKeys(logger *slog.Logger, dir string, event keys.Event) {
 			logger.Warn("more problems with keys are not logged", "problems", len(event.Problems)-i)
 			return
 		}
-		message := "the broker cannot use a key, or not its new version"
+		message := "the broker cannot use a key, or cannot use its new version"
 		if problem.Warning {
 			message = "warning about a file of the key directory"
 		}

@@ -82,7 +82,7 @@ func TestABrokerUsesTheKeysOfItsDirectoryAndTellsNobodyThem(t *testing.T) {
 		t.Fatalf("with the first key: %v", err)
 	}
 	write(bad)
-	problem := broker.logged("the broker cannot use a key, or not its new version", 1)
+	problem := broker.logged("the broker cannot use a key, or cannot use its new version", 1)
 	if problem["path"] != "app.bin" || problem["key"] != "app" || problem["problem"] != "has 9 bytes, expected the 16, 24 or 32 bytes of an AES key, without any encoding and without a newline at the end" {
 		t.Errorf("logged %v", problem)
 	}

@@ -43,7 +43,7 @@ func LogTo(logger *slog.Logger, dir string) func(Event) {
 		}
 		logger.Info("key providers opened", "directory", dir, "providers", event.Providers)
 		for _, problem := range event.Problems {
-			logger.Warn("cannot use a key provider, or not its new configuration", "problem", problem)
+			logger.Warn("cannot use a key provider, or cannot use its new configuration", "problem", problem)
 		}
 	}
 }
