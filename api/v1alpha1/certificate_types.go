@@ -3,7 +3,7 @@
 package v1alpha1
 
 // SignCertificate is the policy of the operation SignCertificate.
-// +kubebuilder:validation:XValidation:rule="self.signAlg == 'ed25519' ? !has(self.hashAlg) : has(self.hashAlg)",message="hashAlg is required, but for signAlg ed25519, which has its own"
+// +kubebuilder:validation:XValidation:rule="self.signAlg == 'ed25519' ? !has(self.hashAlg) : has(self.hashAlg)",message="hashAlg is required, except for signAlg ed25519, which has its own digest"
 type SignCertificate struct {
 	// signAlg is the algorithm of the issuer's signature: rsa (PKCS #1 v1.5),
 	// rsa-pss, ecdsa or ed25519.

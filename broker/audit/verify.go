@@ -75,7 +75,7 @@ func (v *Verifier) Read(file string, text io.Reader) error {
 		}
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
-			return v.damaged("is longer than %d bytes, which no record is", maxLine)
+			return v.damaged("is longer than %d bytes, and no record is so long", maxLine)
 		case errors.Is(err, io.EOF) && len(part) == 0:
 			return nil
 		case errors.Is(err, io.EOF):

@@ -118,7 +118,7 @@ type Opened struct {
 	ID        string
 	ClientID  string
 	Protocol  algorithm.Session
-	// Path is the path in its normal form, and ClientPath the one that the client authenticates.
+	// Path is the path in its normal form, and ClientPath is the path that the client authenticates.
 	Path, ClientPath string
 	// Sequence is the sequence of a request of a native session. It is empty for other sessions.
 	Sequence string

@@ -122,8 +122,7 @@ func nativeAAD(method, path, timestamp, sequence, kid string) string {
 	return requestAAD(method, path, timestamp, sequence, kid)
 }
 
-// nativeReplyAAD is what a reply of a native session authenticates. The sequence is the one of the
-// request.
+// nativeReplyAAD is what a reply of a native session authenticates. The sequence is the sequence of the request.
 func nativeReplyAAD(path, sequence, kid string) string {
 	return "REPLY|" + path + "|" + sequence + "|" + kid
 }

@@ -90,8 +90,8 @@ func (r *Request) readV1(m *message) bool {
 	return isTime && isRequestNonce(r.Nonce) && r.ClientID == "" && isIV && isTag && isAAD && err == nil && !hasLines
 }
 
-// readAAD sets what the request authenticates. The path in X-AAD may be written in another way than the
-// one that was received, because proxies normalise paths, but it has to be the same path.
+// readAAD sets what the request authenticates. The path in X-AAD may have another spelling than the received path, because proxies
+// normalise paths, but it has to be the same path.
 func (r *Request) readAAD(m *message) bool {
 	m.additional, m.clientPath = requestAAD(r.Method, r.Path, r.Timestamp, r.Nonce, r.Kid), r.Path
 	if r.AAD == "" {

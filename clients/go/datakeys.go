@@ -192,7 +192,7 @@ type RewrapKeyRequest struct {
 type RewrapKeyResult struct {
 	// WrappedKey is the wrapped key for the same data key.
 	WrappedKey []byte
-	// Unchanged reports whether WrappedKey is the one of the request, because a new one would have
+	// Unchanged reports whether WrappedKey is the wrapped key of the request, because a new one would have
 	// the same key, version and algorithm.
 	Unchanged bool
 	// Algorithm is the wrapping algorithm, such as "aes-gcm".

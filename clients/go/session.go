@@ -143,7 +143,7 @@ type OpenRequestResult struct {
 	Path, ClientPath string
 	// ClientID is the client id of a session of version 2.
 	ClientID string
-	// Sequence is the one of a request of a native version, for [Client.SealReply].
+	// Sequence is the sequence of a request of a native version, for [Client.SealReply].
 	Sequence string
 	// Algorithm is the version of the protocol, such as "session-v1".
 	Algorithm string

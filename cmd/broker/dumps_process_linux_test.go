@@ -35,7 +35,7 @@ func TestTheMemoryOfABrokerIsNoPartOfADump(t *testing.T) {
 		t.Error("/metrics has no process_open_fds")
 	}
 	if os.Geteuid() != 0 {
-		return // nobody but root becomes the user of the broker
+		return // only root can become the user of the broker
 	}
 	for _, command := range [][]string{{"cat", "environ"}, {"cat", "maps"}, {"head", "-c0", "mem"}, {"ls", "root/"}, {"ls", "fd/"}} {
 		reader := exec.CommandContext(t.Context(), command[0], command[1:]...)

@@ -13,7 +13,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/limit"
 )
 
-// keyAccessBuckets are the buckets of durations of requests, in seconds. The alert for slow requests needs the one of 200 ms.
+// keyAccessBuckets are the buckets of durations of requests, in seconds. The alert for slow requests needs the bucket of 200 ms.
 var keyAccessBuckets = []float64{250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 100e-3, 200e-3, 300e-3, 500e-3, 1, 2.5, 5, 10, 30, 60}
 
 // keyAccessMetrics are the metrics of gateway key-access about requests of clients and peers. It is the observer of the service. All

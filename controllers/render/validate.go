@@ -100,8 +100,8 @@ func path(inFile string, hasProfileName bool) *field.Path {
 	return p
 }
 
-// fieldName returns the name in a resource of a field of a profile file: its leading
-// capitals in lower case, but for the one that begins the next word.
+// fieldName returns the name in a resource of a field of a profile file: its leading capitals become lower case, except for the
+// capital that begins the next word.
 func fieldName(inFile string) string {
 	name, index, _ := strings.Cut(inFile, "[")
 	if index != "" {

@@ -46,7 +46,7 @@ func watchFor[T client.Object](ctx context.Context, c client.WithWatch, list cli
 	return found, nil
 }
 
-// await returns a sighting, or an error after a while.
+// await waits for a sighting, and returns an error after a time limit.
 func await(ctx context.Context, what string, within time.Duration, sightings <-chan sighting) (sighting, error) {
 	select {
 	case found := <-sightings:

@@ -43,7 +43,7 @@ func (p debianPackage) purl() string {
 	return "pkg:deb/debian/" + p.name + "@" + url.QueryEscape(p.version) + "?arch=" + p.arch + "&distro=" + debianRelease
 }
 
-// component returns the package for a bill of materials. The digest is the one of the package's file.
+// component returns the package for a bill of materials. The digest is the digest of the package's file.
 func (p debianPackage) component() cyclonedx.Component {
 	return cyclonedx.Component{
 		BOMRef: p.purl(), Type: cyclonedx.ComponentTypeLibrary, Name: p.name, Version: p.version, PackageURL: p.purl(),

@@ -114,7 +114,7 @@ func parseOptions(arguments []string) (options, error) {
 		fmt.Fprint(flags.Output(), usage)
 		flags.PrintDefaults()
 	}
-	flags.StringVar(&o.out, "out", "dist/release", "folder for the files; it must be empty or not be there")
+	flags.StringVar(&o.out, "out", "dist/release", "folder for the files; it must be empty or missing")
 	flags.StringVar(&o.key, "key", "", "file with a private key, ECDSA in PKCS #8 and PEM, that signs the checksums")
 	flags.StringVar(&o.url, "url", "", "https URL of the folder from which users download the files, for krew (default: the release of the version at the project's home)")
 	flags.StringVar(&o.builder, "builder", home+"/blob/main/docs/releases.md#built-by-hand", "URI of what builds, for the provenance")

@@ -64,7 +64,7 @@ type Decision struct {
 	Permitted bool
 	// Applied are the names of the policies that apply. Without any, nothing is permitted.
 	Applied []string
-	// By are the rules that decided: the one that denies, or one that allows for each policy.
+	// By are the rules that decided: the rule that denies, or for each policy a rule that allows.
 	By []Step
 	// Reason is a sentence without values of claims.
 	Reason string

@@ -36,7 +36,7 @@ type proofClaims struct {
 // one key only.
 func (p *proof) identity(thumbprint string) identity { return identityOf(thumbprint, p.claims.ID) }
 
-// checkProof checks the proof of a request with a token, as RFC 9449, section 4.3, says; but for replays.
+// checkProof checks the proof of a request with a token, as RFC 9449, section 4.3, says. It does not look for replays.
 func (v *Verifier) checkProof(from *keySource, request Request, token, bound string) (*proof, *Error) {
 	if len(request.Proofs) != 1 {
 		return nil, invalidProof(fmt.Sprintf("found %d headers DPoP, expected one", len(request.Proofs)))

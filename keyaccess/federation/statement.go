@@ -39,7 +39,7 @@ func (h *header) fits(audience string, now time.Time) bool {
 // forward is a request that a service forwards.
 type forward struct {
 	header
-	// Via are the services that the request came by: first the one that the client has asked, last the issuer.
+	// Via are the services that the request came by: first the service that the client has asked, last the issuer.
 	Via []string `json:"via"`
 	// Authorization, Proof and Path are from the client's request to the first service.
 	Authorization string `json:"authorization"`

@@ -89,7 +89,7 @@ func (r *Ring) Algorithms() []wrapping.Algorithm {
 }
 
 // For returns the keys that may unwrap a data key: the one with the id, or all keys of the type if
-// the id is empty, current keys first. Keys that are pending may be of each type.
+// the id is empty, current keys first. A pending key may be of any type.
 func (r *Ring) For(name string, kind wrapping.Type) []Named {
 	if name != "" {
 		if key := r.keys[name]; key != nil {

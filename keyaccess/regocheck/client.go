@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// Path is where modules are posted to, as a body that is nothing but the module.
+	// Path is the path to which modules are posted. The body is the module.
 	Path = "/check"
 	// MaxModule is the size of the largest module in bytes: a character has at most four.
 	MaxModule = 4 * accesspolicy.MaxSource
@@ -40,7 +40,7 @@ type Answer struct {
 // Client asks the process of a socket directory. It is safe for concurrent use.
 type Client struct{ http http.Client }
 
-// NewClient returns a client. The process need not be there yet.
+// NewClient returns a client. The process need not run yet.
 func NewClient(socketDir string) *Client {
 	socket := filepath.Join(socketDir, contract.SocketFile)
 	var dialer net.Dialer

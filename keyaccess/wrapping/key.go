@@ -52,7 +52,7 @@ const (
 	XWing     Algorithm = "hpqt:xwing"
 )
 
-// Algorithms are all algorithms, the one that most clients have first.
+// Algorithms are all algorithms. The first one is the algorithm that most clients support.
 var Algorithms = []Algorithm{RSA2048, RSA3072, RSA4096, P256, P384, P521, MLKEM768, MLKEM1024, XWing}
 
 // Type returns how data keys are wrapped with a key pair of the algorithm, or the empty string
@@ -86,8 +86,7 @@ type Key interface {
 	Algorithm() Algorithm
 	// Public returns the public key in PEM (SubjectPublicKeyInfo, RFC 5280).
 	Public() string
-	// Unwrap returns the data key, which the caller clears. Unwrap refuses a Wrapped of a type
-	// other than the one of the algorithm.
+	// Unwrap returns the data key, which the caller clears. Unwrap refuses a Wrapped of a type other than the type of the algorithm.
 	Unwrap(ctx context.Context, wrapped Wrapped) ([]byte, error)
 }
 

@@ -61,8 +61,8 @@ func NewRecipient(text string, fips bool) (*Recipient, error) {
 	}
 }
 
-// usable reports whether crypto/rsa encrypts with a key. Nothing else checks the numbers before a data key is there, and an
-// encryption for the check would take as long as that of the data key.
+// usable reports whether crypto/rsa encrypts with a key. Nothing else checks the numbers before there is a data key, and a test
+// encryption would take as long as the encryption of the data key.
 func usable(key *rsa.PublicKey) bool {
 	return key.N.Bit(0) == 1 && key.E&1 == 1 && key.E >= 3 && key.E <= math.MaxInt32
 }

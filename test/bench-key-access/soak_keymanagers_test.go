@@ -61,7 +61,8 @@ func BenchmarkSoak(b *testing.B) {
 	}
 }
 
-// settled waits until a service has as few goroutines and descriptors as before, and returns what it uses then, or after a while.
+// settled waits until a service has as few goroutines and descriptors as before, at most for a time limit. It returns the resources
+// that the service uses then.
 func settled(b *testing.B, s *service, before grown) grown {
 	b.Helper()
 	client.CloseIdleConnections()

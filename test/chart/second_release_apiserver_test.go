@@ -28,7 +28,7 @@ func TestASecondReleaseIsRefusedAndTheFirstIsNot(t *testing.T) {
 	}
 }
 
-// The Secret with the signing keys and the one with the authority have the name of the release.
+// The names of the Secrets with the signing keys and with the authority contain the name of the release.
 func TestAReleaseKeepsTheNameOfItsObjects(t *testing.T) {
 	_, err := server.runHelm(t.Context(), "upgrade", release, chartPath, "--dry-run=server", "--set", "fullnameOverride=another")
 	if want := `the name of the objects is "another", expected "crypto-broker-operator" as before`; err == nil || !strings.Contains(err.Error(), want) {

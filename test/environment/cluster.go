@@ -140,7 +140,7 @@ func (c *Cluster) run(ctx context.Context, progress io.Writer, verb string, argu
 	return Command(ctx, "", progress, c.script, append([]string{"--name", c.Name, verb}, arguments...)...)
 }
 
-// Kubectl returns the path of kubectl: the program in PATH, or else the one of the local clusters.
+// Kubectl returns the path of kubectl: the program in PATH, or else the program of the local clusters.
 func (c *Cluster) Kubectl() (string, error) {
 	own := filepath.Join(c.cache, "cluster", "bin", "kubectl")
 	if c.Local() {

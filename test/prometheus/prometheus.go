@@ -38,7 +38,7 @@ func Find(ctx context.Context, progress io.Writer, cache string) (string, error)
 func unpack(ctx context.Context, progress io.Writer, cache, name string) (string, error) {
 	folder, err := environment.DebianPackage(ctx, progress, cache, name)
 	if err != nil {
-		return "", fmt.Errorf("there is no %s in PATH, expected the one of Debian 12 or a newer one: %w", name, err)
+		return "", fmt.Errorf("there is no %s in PATH, expected the program of Debian 12 or a newer one: %w", name, err)
 	}
 	return folder, nil
 }

@@ -65,7 +65,7 @@ func install(ctx context.Context, plane *controlPlane, clients *kubernetes.Clien
 		return nil, err
 	}
 	if len(services.Items) != 1 {
-		return nil, fmt.Errorf("the chart has %d Services, expected the one of the webhooks", len(services.Items))
+		return nil, fmt.Errorf("the chart has %d Services, expected only the Service of the webhooks", len(services.Items))
 	}
 	return i, i.listen(ctx, &services.Items[0])
 }

@@ -16,7 +16,7 @@ import (
 // stepLimit is how long a step may take. It is reached only if something fails.
 const stepLimit = 15 * time.Minute
 
-// A step has ended when the operator has sent nothing but leases for quietFor.
+// A step has ended when the operator has sent only requests for leases for quietFor.
 const (
 	quietFor   = 3 * time.Second
 	quietLimit = 3 * time.Minute

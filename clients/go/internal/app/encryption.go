@@ -91,7 +91,7 @@ func (t *encryptionTally) decrypt(ctx context.Context, client *cryptobroker.Clie
 		Profile: encryptionProfile, Key: cryptobroker.KeyID(s.KeyID), Ciphertext: s.Ciphertext, Nonce: s.Nonce, Tag: s.Tag,
 	})
 	if err == nil && string(result.Plaintext) != s.plaintext {
-		err = errors.New("found another plaintext than the one that was encrypted")
+		err = errors.New("the plaintext differs from the text that was encrypted")
 	}
 	return t.count(ctx, err, time.Since(began))
 }

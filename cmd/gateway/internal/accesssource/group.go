@@ -24,7 +24,7 @@ type group[T any] struct {
 	problem string
 }
 
-// object is one object.
+// object is one resource of the group.
 type object[T any] struct {
 	uid        types.UID
 	generation int64

@@ -48,8 +48,7 @@ type Checker struct {
 	Version string
 	// Namespace is where dry runs are created.
 	Namespace string
-	// OperatorNamespace is the namespace of the operator, empty for the one that
-	// webhooks name.
+	// OperatorNamespace is the namespace of the operator. If it is empty, the webhooks name the namespace.
 	OperatorNamespace string
 
 	operator installation.Operator

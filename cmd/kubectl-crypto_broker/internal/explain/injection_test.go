@@ -152,7 +152,7 @@ func TestExplainTellsHowBrokersAreInjected(t *testing.T) {
 			"new pods that ask for a broker get none until then.",
 		}, "are refused"},
 		"a binding without a template": {byPolicy(func(_ map[string]any, _ policy, b binding) { b.Spec.ParamRef = nil }), later, []string{
-			"the-binding names no InjectionTemplate, expected the one of the operator",
+			"the-binding names no InjectionTemplate, expected the InjectionTemplate of the operator",
 		}, ""},
 		"policies that leave the namespace out": {byPolicy(func(_ map[string]any, p policy, _ binding) {
 			p.Spec.MatchConstraints = &admissionregistrationv1.MatchResources{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}

@@ -77,7 +77,7 @@ func explainBinding(ctx context.Context, client kubernetes.Interface, policy *ad
 func explainParameter(ctx context.Context, client kubernetes.Interface, policy *admissionregistrationv1.MutatingAdmissionPolicy, binding *admissionregistrationv1.MutatingAdmissionPolicyBinding, c *calling, e *explanation) {
 	ref := binding.Spec.ParamRef
 	if ref == nil || ref.Name == "" {
-		e.add("binding", "%s names no InjectionTemplate, expected the one of the operator", binding.Name)
+		e.add("binding", "%s names no InjectionTemplate, expected the InjectionTemplate of the operator", binding.Name)
 		return
 	}
 	e.add("binding", "%s takes the InjectionTemplate %s", binding.Name, ref.Name)
