@@ -44,7 +44,7 @@ type difference int
 
 const (
 	same      difference = iota
-	inNumbers            // in numbers, and in messages with numbers
+	inNumbers            // the statuses differ only in numbers, and in messages with numbers
 	inReasons            // also in the status or the reason of a condition, but nobody waits for this change
 	urgent               // in something that somebody may be waiting for
 )

@@ -22,7 +22,7 @@ type joined struct {
 	reader *bufio.Reader
 
 	mu sync.Mutex
-	// waiting has small messages, one behind the other, that are not written yet. Parts
+	// waiting has small messages, one after the other, that are not written yet. Parts
 	// of messages with large bodies are written before them.
 	waiting []byte
 	parts   net.Buffers
