@@ -3,6 +3,8 @@
 package docs
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"os"
 	"path"
 	"path/filepath"
@@ -28,6 +30,27 @@ func TestEveryDocumentIsInTheTableOfContents(t *testing.T) {
 	for _, file := range documents {
 		if file != "README.md" && !strings.Contains(string(contents), "]("+file+")") && !strings.Contains(string(contents), "]("+file+"#") {
 			t.Errorf("docs/README.md has no link to %s", file)
+		}
+	}
+}
+
+// A release is described as it was. What is clearer now or was found later belongs to the next one.
+func TestTheChangesOfReleasesStayAsTheyWere(t *testing.T) {
+	changes, err := os.ReadFile("../CHANGELOG.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sections := strings.Split(string(changes), "\n## ")
+	for release, want := range map[string]string{
+		"0.1.0 ": "47556671ec7abd32760860b45993f403f5db559f64d9a6ed515c24a8f7c2c839",
+	} {
+		at := slices.IndexFunc(sections, func(section string) bool { return strings.HasPrefix(section, release) })
+		if at < 0 {
+			t.Errorf("CHANGELOG.md has no section of %s", release)
+			continue
+		}
+		if sum := sha256.Sum256([]byte(sections[at])); hex.EncodeToString(sum[:]) != want {
+			t.Errorf("the section of %sin CHANGELOG.md has the digest %x, expected %s: put changes under Unreleased", release, sum, want)
 		}
 	}
 }
