@@ -130,13 +130,16 @@ func TestWhatAdmissionCannotSeeIsWithheld(t *testing.T) {
 			}
 			return weak
 		}},
-		"a ClusterCryptoProfile that is deleted and made again": {weaken: func(t *testing.T, ns string, labels map[string]string) client.Object {
+		// A running operator may see the time between, and then the profile is no longer served.
+		"a ClusterCryptoProfile made again while no operator ran": {weaken: func(t *testing.T, ns string, labels map[string]string) client.Object {
+			stop(t)
 			if err := apiServer.Delete(t.Context(), &v1alpha1.ClusterCryptoProfile{ObjectMeta: metav1.ObjectMeta{Name: "orders-" + ns}}); err != nil {
 				t.Fatal(err)
 			}
 			weak := clusterHashing("orders-"+ns, "sha-256", labels)
 			weak.Spec.ProfileName = "orders"
 			create(t, weak)
+			start(t)
 			return weak
 		}},
 		"one that comes minutes after the ConfigMap's file went": {removed: true, weaken: func(t *testing.T, ns string, labels map[string]string) client.Object {
