@@ -16,7 +16,7 @@ import (
 
 func TestABrokerIsSmall(t *testing.T) {
 	const (
-		// The benchmark has the figures: 5 MiB, and 10 with the pages of the program. How
+		// The benchmark has the figures: 5 MiB, and 9 to 15 with the pages of the program. How
 		// many of these are there depends on the system's cache of files, and the test's
 		// program is larger: 21 MiB were seen.
 		idle        = 8 << 20

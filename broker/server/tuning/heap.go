@@ -34,7 +34,7 @@ var reserve []byte //nolint:unused // it only has to be there
 // heap instead, whatever its size.
 //
 // EaseCollector also delays the first collection. A collection reads tables of the whole
-// program, which makes 4 MiB of an idle broker resident, and it costs time at the start.
+// program, which can make 4 MiB of an idle broker resident, and it costs time at the start.
 //
 // EaseCollector does nothing if the environment sets GOGC.
 func EaseCollector(limit int64) {
