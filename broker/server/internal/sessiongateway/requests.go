@@ -287,7 +287,7 @@ func (c *call) seal(opened *session.Opened, from *appReply) *refusal {
 	c.w.Header().Set("Content-Type", "application/octet-stream")
 	code := from.status
 	switch code {
-	case http.StatusNoContent, http.StatusResetContent, http.StatusNotModified: // these methods have no body
+	case http.StatusNoContent, http.StatusResetContent, http.StatusNotModified: // replies with these codes have no body
 		code = http.StatusOK
 	}
 	c.write(c.w, code, sealed.Body)
