@@ -20,6 +20,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 	grpcstatus "google.golang.org/grpc/status"
 
 	v0 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v0"
@@ -205,9 +206,13 @@ func TestFiveCallersAreServedAgainAfterTheBrokerWasKilled(t *testing.T) {
 		}
 		broker.kill(syscall.SIGKILL)
 		<-broker.exited
-		for _, caller := range callers {
+		for i, caller := range callers {
 			if _, err := os.Lstat(at.socket(caller)); err != nil {
 				t.Errorf("life %d: nothing was left behind, so this test is worth nothing: %v", life, err)
+			}
+			// A call on a connection that has not seen the end of its broker yet fails: only new connections are tested here.
+			if !conns[i].WaitForStateChange(t.Context(), connectivity.Ready) {
+				t.Fatalf("life %d, %s: the connection did not see the end of its broker", life, caller)
 			}
 		}
 	}
