@@ -69,7 +69,7 @@ func literal(e ast.Expr) string {
 		text, _ := strconv.Unquote(l.Value) // cannot fail: the parser has accepted it
 		return text
 	}
-	if b, ok := e.(*ast.BinaryExpr); ok { // of a sum the beginning
+	if b, ok := e.(*ast.BinaryExpr); ok { // texts that are joined by +: use the first one
 		return literal(b.X)
 	}
 	return ""

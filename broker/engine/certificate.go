@@ -14,7 +14,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
-// CertificateRequest is a request for a certificate.
+// CertificateRequest has what a caller asks for in SignCertificate: the CSR, and what may replace or
+// extend its content.
 type CertificateRequest struct {
 	// CSR is a PKCS #10 request in PEM (RFC 2986, RFC 7468). Only the first
 	// block is read.

@@ -65,7 +65,7 @@ func NewOpening(id string, public crypto.PublicKey) (*Key, error) {
 	if err != nil {
 		return nil, err
 	}
-	k.wrapper = nil // as for NewRemoteSigning
+	k.wrapper = nil // nobody could unwrap, because the private key is not here
 	return k, nil
 }
 

@@ -35,7 +35,7 @@ type Use struct {
 // The errors of a provider and of the operations of its keys wrap one of the errors below, or
 // are the error of the context if it has ended.
 type Provider interface {
-	// Key returns a key.
+	// Key returns the key with a name.
 	Key(ctx context.Context, name Name) (*Key, error)
 }
 

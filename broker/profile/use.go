@@ -171,5 +171,5 @@ func (u Use) Primitives() (halves [][]algorithm.Primitive, known bool) {
 }
 
 // Objection returns why FIPS 140-3 does not approve the calls, as a sentence without a full stop.
-// It is empty if FIPS 140-3 approves them. Primitives has to know the use.
+// It is empty if FIPS 140-3 approves them. Call it only if [Use.Primitives] reports true.
 func (u Use) Objection() string { return sections[sectionOfOperation[u.Operation]].objection(u) }

@@ -137,7 +137,8 @@ func (s *Store) End(ctx context.Context, owner Owner, policy *profile.SessionPol
 	return found.protocol, s.shared.End(ctx, id, owner)
 }
 
-// acceptOnce is accept for the store that the session is in.
+// acceptOnce accepts a message if it is in the time window and was not accepted before. It asks
+// Redis if the session is stored there.
 func (s *Store) acceptOnce(ctx context.Context, found *session, policy *profile.SessionPolicy, m *message) error {
 	now := s.now()
 	if m.native {

@@ -32,8 +32,8 @@ func (m *Metrics) Transferred(op profile.Operation, requested, replied int) {
 	m.traffic.replies[op].Add(uint64(replied))    //nolint:gosec // a size
 }
 
-// ServeConnections sets the function that returns how many connections each container has. The containers are the containers of
-// the pod, each once. A later call replaces it.
+// ServeConnections sets the function that reports open connections. It calls yield once for each container of the pod, with the
+// number of its connections. A later call of ServeConnections replaces the function.
 func (m *Metrics) ServeConnections(each func(yield func(container string, open int))) {
 	m.traffic.connections.Store(&each)
 }

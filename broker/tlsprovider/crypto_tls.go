@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// cryptoTLS is crypto/tls.
+// cryptoTLS is the Library that uses Go's package crypto/tls.
 type cryptoTLS struct{}
 
 // Module implements Library.

@@ -69,7 +69,7 @@ func (c *Client) UnwrapKey(ctx context.Context, r UnwrapKeyRequest) (result Unwr
 type UnwrapBatchRequest struct {
 	// Profile is the name of the profile. Empty stands for the profile of [WithProfile].
 	Profile string
-	// Keys are 1 to 32 wrapped keys.
+	// Keys are the keys to unwrap, 1 to 32.
 	Keys []WrappedKey
 }
 

@@ -50,12 +50,12 @@ type Broker struct {
 	Pod types.NamespacedName
 	UID types.UID
 	// Written is the time at which the set was written, or zero if this process has not written
-	// it. Tries is the number of annotations of the pod since then.
+	// it. Tries is the number of times that this process has annotated the pod since then.
 	Written time.Time
 	Tries   int
-	// Annotated is the time of the last annotation of its pod.
+	// Annotated is the time of the last annotation of the pod.
 	Annotated time.Time
-	// Confirmed is the time at which it first confirmed the set, or zero.
+	// Confirmed is the time at which the broker first confirmed the set, or zero.
 	Confirmed time.Time
 }
 

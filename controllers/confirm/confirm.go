@@ -43,11 +43,11 @@ type Answer struct {
 	Since time.Time `json:"since"`
 	// Reason is one of the Reason constants of broker/profile.
 	Reason string `json:"reason"`
-	// Withdrawn are profiles that it served and that are out of service, the last
-	// ones empty if there are fewer. Older brokers report none.
+	// Withdrawn are profiles that the broker served and that are out of service. If there
+	// are fewer than eight, the last ones are empty. Older brokers report none.
 	Withdrawn [8]Withdrawn `json:"withdrawn"`
-	// Rollouts are the profiles that are rolled out, with the side that the broker is on,
-	// the last ones empty if there are fewer. Older brokers report none.
+	// Rollouts are the profiles that are rolled out, with the side that the broker is on. If
+	// there are fewer than eight, the last ones are empty. Older brokers report none.
 	Rollouts [8]Rollout `json:"rollouts"`
 }
 

@@ -48,20 +48,20 @@ const (
 
 // Options configure a Distributor.
 type Options struct {
-	// Annotate is whether pods are annotated to make their kubelets refresh the
+	// Annotate reports whether pods are annotated to make their kubelets refresh the
 	// profiles at once. Otherwise a set arrives with the kubelets' own resync.
 	Annotate bool
 	// Ask asks a broker, usually (*confirm.Client).Ask.
 	Ask func(context.Context, netip.AddrPort) (confirm.Answer, error)
-	// Outdated reports whether a pod's broker is another than a new pod would get;
-	// nil if that is not known.
+	// Outdated reports whether a pod's broker differs from the broker that a new pod would
+	// get. It is nil if that is not known.
 	Outdated func(*corev1.Pod) bool
 	// Changed is called when the Summary of a namespace may have changed. It
 	// must not block and must not call the Distributor.
 	Changed func(namespace string)
-	// RevisionAhead is called when a broker says that it serves a higher revision than
-	// its namespace's target has, to which it will not go back; nil for no call. It must
-	// not block and must not call the Distributor.
+	// RevisionAhead is called when a broker reports a higher revision than the target of
+	// its namespace has. The broker will not go back to the lower revision. RevisionAhead
+	// may be nil. It must not block and must not call the Distributor.
 	RevisionAhead func(namespace string)
 	// Traces follows changes of profiles to their last broker, nil for no traces.
 	Traces *changetrace.Tracer

@@ -39,7 +39,7 @@ func report(recorder events.EventRecorder, object client.Object, spec *v1alpha1.
 }
 
 // kindOf returns the type of the event about a change of a condition, and reports whether there
-// is an event. There is none if the status is Unknown.
+// is an event. Changes to Unknown make no event, unless the reason is that there is no gateway.
 func kindOf(before, after *metav1.Condition) (kind string, changed bool) {
 	switch {
 	case after == nil, before != nil && before.Status == after.Status && before.Reason == after.Reason:

@@ -91,8 +91,9 @@ func isAsDesired(found *corev1.ConfigMap, files, annotations map[string]string) 
 }
 
 // write writes these files into the ConfigMap of a namespace. found is the result of read. If
-// somebody else wrote in between, such as an administrator or a former leader, write returns an
-// error, and the set is decided again.
+// somebody else changed that ConfigMap in between, such as an administrator or a former leader,
+// write returns an error, and the set is decided again. If somebody else created or restored it
+// in between, write replaces its content.
 func (c *configMaps) write(ctx context.Context, namespace *corev1.Namespace, found *corev1.ConfigMap, files, annotations map[string]string) error {
 	if found != nil && found.Immutable != nil && *found.Immutable {
 		log.FromContext(ctx).Info("replacing an immutable ConfigMap; pods that mounted it see the new one only after a restart")

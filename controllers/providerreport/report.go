@@ -67,7 +67,8 @@ type Endpoint struct {
 	// Reached reports whether the server answered at the last contact. It is null before the
 	// first contact.
 	Reached *bool `json:"reached"`
-	// Failure is a word of package pool.
+	// Failure is one of the failures of package pool, such as "TimedOut". It is empty if the
+	// server answered.
 	Failure string `json:"failure,omitempty"`
 	// Paused reports whether the endpoint gets no requests because it failed.
 	Paused bool `json:"paused,omitempty"`

@@ -73,7 +73,7 @@ func attemptOf(digest string, now time.Time) string {
 	return fmt.Sprintf("%s-%d", hash[:min(8, len(hash))], now.Unix())
 }
 
-// begin begins a step.
+// begin returns the status at the beginning of a step. After the last step the rollout is complete.
 func (a attempt) begin(status v1alpha1.RolloutStatus, step int32, now time.Time) v1alpha1.RolloutStatus {
 	if int(step) > len(a.spec.Steps) {
 		return complete(status, "")

@@ -32,7 +32,7 @@ func (o *output) step(format string, arguments ...any) {
 	fmt.Fprintf(o, "\n%s[%5.1f s] %s%s\n", o.bold, time.Since(o.started).Seconds(), fmt.Sprintf(format, arguments...), o.normal)
 }
 
-// line writes one line.
+// line writes one indented line.
 func (o *output) line(format string, arguments ...any) {
 	fmt.Fprintln(o, strings.TrimRight("  "+fmt.Sprintf(format, arguments...), " "))
 }

@@ -96,8 +96,8 @@ func downloadDebian(folder, arch string) ([]debianPackage, error) {
 	return packages, nil
 }
 
-// debianSources returns the archives of Debian's release among those that the machine uses, which may be mirrors, in apt's
-// form. What they have has to be signed by Debian.
+// debianSources returns the archives of Debian's release from the sources of this machine, in apt's form. They may be mirrors, so
+// each line requires that Debian has signed the archive.
 func debianSources() (string, error) {
 	// Without this option, apt-get would leave out archives whose lists the machine does not have yet.
 	targets, err := command("", "apt-get", "indextargets", "--no-release-info", "--format", "$(REPO_URI) $(RELEASE) $(COMPONENT)", "Created-By: Packages")

@@ -55,7 +55,7 @@ type Config struct {
 	Replays int
 	// Now returns the time, [time.Now] if it is nil.
 	Now func() time.Time
-	// Log gets a line when the keys of an issuer change and when they cannot be had. It may be nil.
+	// Log gets a line when the keys of an issuer change, and when they cannot be fetched. It may be nil.
 	Log *slog.Logger
 }
 

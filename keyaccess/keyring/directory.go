@@ -45,7 +45,8 @@ type Directory struct {
 }
 
 // Open reads a directory of keys. The path is absolute. finder has the keys of key managers, and may be nil if there are none. observe
-// is called with a new ring, and with the reason why a change does not count, once for each. It is not called before Open returns.
+// is called once for each change: with the new ring, or with the error because of which the previous ring stays in use. It is not
+// called before Open returns.
 //
 // Open waits for key managers for five seconds. The keys that it has not got then are pending, see [Ring.Pending].
 func Open(dir string, finder wrapping.Finder, observe func(*Ring, error)) (*Directory, error) {

@@ -22,15 +22,15 @@ type Load struct {
 	Wait time.Duration
 }
 
-// Shedder lets some calls in, has some wait in their order, and refuses the rest early, before they cost anything. Without it, a service
-// with too many calls is slow for all of them, until each is given up by its client and nothing that it does is of use.
+// Shedder accepts some calls, lets some wait in their order, and refuses the rest early, before they cost anything. Without it, a
+// service with too many calls would be slow for all of them. In the end every client would give up before its reply.
 type Shedder struct {
 	load    Load
 	slots   *semaphore.Weighted
 	waiting atomic.Int64
 }
 
-// NewShedder returns a shedder.
+// NewShedder returns a shedder. It returns an error for a Load that serves no calls.
 func NewShedder(load Load) (*Shedder, error) {
 	if load.InFlight < 1 || load.Queue < 0 || load.Queue > 0 && load.Wait <= 0 {
 		return nil, fmt.Errorf("found %d calls in flight, %d in the queue and a wait of %s, expected at least 1, at least 0, and more than 0s with a queue", load.InFlight, load.Queue, load.Wait)

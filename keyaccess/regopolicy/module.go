@@ -229,7 +229,7 @@ func (r *rule) Evaluate(v *accesspolicy.Values) (bool, error) {
 // decision has the state that all rules in Rego of one decision share.
 type decision struct {
 	input ast.Value
-	// context ends the time that they have together.
+	// context ends when the rules have used the time that they have together.
 	context context.Context
 	end     context.CancelFunc
 }
@@ -237,8 +237,8 @@ type decision struct {
 // End ends the time of the decision.
 func (d *decision) End() { d.end() }
 
-// newDecision returns a decision whose input has the variables as one object: what is object.keyId in an expression is input.object.keyId in a module. now is a
-// text in the form of RFC 3339.
+// newDecision returns a decision whose input has the variables as one object. The variable object.keyId of an expression is
+// input.object.keyId in a module. The variable now becomes a text in the form of RFC 3339.
 func newDecision(variables map[string]any) (*decision, error) {
 	all := map[string]any{}
 	for name, value := range variables {

@@ -25,7 +25,7 @@ type Body struct {
 	// ClientKey is the client's public key in PEM.
 	ClientKey string
 	Policies  []*kas.UnsignedRewrapRequest_WithPolicyRequest
-	// First says that the request is of the first version of the protocol: it has one data key,
+	// First reports whether the request is of the first version of the protocol: it has one data key,
 	// and a failure is the failure of the call.
 	First bool
 }

@@ -36,7 +36,7 @@ const (
 	freshInterval = 200 * time.Millisecond
 )
 
-// measured has the measurements of the other caller.
+// measured has the numbers and durations of the other caller's calls.
 type measured struct {
 	Calls, Errors int
 	P50, P99, Max time.Duration

@@ -22,7 +22,7 @@ type tally struct {
 
 func newTally() *tally { return &tally{counts: map[string]int{}} }
 
-// count adds one to the count of a name.
+// count adds n to the count of a name.
 func (t *tally) count(name string, n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

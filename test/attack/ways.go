@@ -52,8 +52,8 @@ func innermost(err error) error {
 	}
 }
 
-// persistently runs n attackers until the attack is over. Each begins again when it has
-// ended.
+// persistently runs n attackers until the attack is over. An attacker that ends earlier begins
+// again.
 func persistently(ctx context.Context, t *target, n int, do func(ctx context.Context, i int) error) error {
 	together(ctx, t, n, func(i int) error {
 		for ctx.Err() == nil {

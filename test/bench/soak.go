@@ -174,13 +174,13 @@ func soak(ctx context.Context, o options, p *programs) (err error) {
 	return nil
 }
 
-// halves compares the memory after the turns of both halves, in bytes.
+// halves has the memory after the turns of the first half and of the second half, in bytes.
 type halves struct {
 	early int64 // the most after a turn of the first half
 	late  int64 // the least after a turn of the second half
 }
 
-// halvesOf compares at least two turns.
+// halvesOf returns the halves of at least two turns.
 func halvesOf(turns []int64) halves {
 	middle := len(turns) / 2
 	return halves{early: slices.Max(turns[:middle]), late: slices.Min(turns[middle:])}

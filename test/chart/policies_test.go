@@ -130,7 +130,7 @@ func TestEveryPolicyIsBoundAndDenies(t *testing.T) {
 		policy := find[admissionv1.ValidatingAdmissionPolicy](t, objects, "ValidatingAdmissionPolicy", name)
 		binding := find[admissionv1.ValidatingAdmissionPolicyBinding](t, objects, "ValidatingAdmissionPolicyBinding", name)
 		want := admissionv1.Fail
-		if policy.Spec.ParamKind != nil { // it may be unknown for a while, and the policy would then fail for every pod
+		if policy.Spec.ParamKind != nil { // the parameter may be missing for a while, and the policy would then fail for every pod
 			want = admissionv1.Ignore
 		}
 		if *policy.Spec.FailurePolicy != want {
@@ -181,7 +181,7 @@ func TestPoliciesTrustTheAccountThatTheOperatorRunsAs(t *testing.T) {
 			objects := renderChart(t, test.arguments...)
 			for _, policy := range policyNames {
 				if slices.Contains([]string{"-broker-exec", "-has-broker-annotated", "-has-broker-labelled", "-injected-annotated", "-injected-labelled", "-named-containers", "-pod-bindings"}, strings.TrimPrefix(policy, release)) {
-					continue // it trusts no key
+					continue // the policy names no account
 				}
 				found := string(mustJSON(t, find[admissionv1.ValidatingAdmissionPolicy](t, objects, "ValidatingAdmissionPolicy", policy)))
 				others := strings.ReplaceAll(found, "'"+test.want+"'", "")

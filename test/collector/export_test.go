@@ -39,7 +39,7 @@ func (b *broker) hash(calls int) {
 	}
 }
 
-// metrics are the metrics of the broker.
+// metrics reads the metrics of the broker by HTTP.
 func (b *broker) metrics() string {
 	b.t.Helper()
 	var line struct{ Status string }

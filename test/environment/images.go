@@ -33,7 +33,7 @@ type ImageOptions struct {
 	Cover string
 }
 
-// BuildImages builds images.
+// BuildImages builds the images of the repository with hack/image/build, and returns their archives.
 func BuildImages(ctx context.Context, progress io.Writer, o ImageOptions) (*Images, error) {
 	repository, err := Repository()
 	if err != nil {

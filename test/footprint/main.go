@@ -145,7 +145,7 @@ func measure(ctx context.Context, operator, kubeconfig string, lists bool) (most
 		end()
 	})
 	defer timer.Stop()
-	for lines.Scan() { // until it has ended
+	for lines.Scan() { // until the operator has ended
 	}
 	_ = process.Wait() // the error of a process that was asked to end
 	if most == "" {

@@ -17,13 +17,13 @@ type KMIP struct {
 	// Start starts servers on the loopback interface that serve the same keys. They end with the test.
 	Start func(t testing.TB, servers int) *kmipserver.Servers
 
-	// EllipticCurves says that the product makes elliptic curve key pairs.
+	// EllipticCurves reports whether the product makes elliptic curve key pairs.
 	EllipticCurves bool
-	// SignsAsAsked says that the product signs digests, and signs with PSS and the salt that it is asked for.
+	// SignsAsAsked reports whether the product signs digests, and signs with PSS and the salt that it is asked for.
 	SignsAsAsked bool
-	// WritesTogether says that several servers with one database can make keys at the same time. Other products sometimes refuse that.
+	// WritesTogether reports whether several servers with one database can make keys at the same time. Other products sometimes refuse that.
 	WritesTogether bool
-	// SendsDeactivated says that the product sends the bytes of keys that are deactivated. Such keys are needed for old data (KMIP
+	// SendsDeactivated reports whether the product sends the bytes of keys that are deactivated. Such keys are needed for old data (KMIP
 	// 1.4, section 3.22).
 	SendsDeactivated bool
 }

@@ -86,7 +86,7 @@ func start() (folder string, err error) {
 	return folder, device.Initialize()
 }
 
-// Token is a token.
+// Token is a token of SoftHSM, made by [NewToken].
 type Token struct {
 	Label string
 	slot  uint

@@ -40,7 +40,7 @@ var Reasons = []Reason{ReasonAnnotation, ReasonReserved, ReasonPod}
 // Error joins the problems.
 func (r *Refusal) Error() string { return strings.Join(r.Problems, "; ") }
 
-// Decision reports whether a pod gets a broker when it is created.
+// Decision is the result of [Decide].
 type Decision struct {
 	// Inject reports whether the pod gets a broker.
 	Inject bool

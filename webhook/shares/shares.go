@@ -100,7 +100,7 @@ func (s *Shares) Acquire(ctx context.Context, h Holder, amount int64) error {
 	return nil // granted in the same moment
 }
 
-// Release returns an amount that the holder has.
+// Release gives back an amount that the holder has, and serves holders that wait for it.
 func (s *Shares) Release(h Holder, amount int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -22,7 +22,7 @@ const (
 	ia5
 )
 
-// attribute is a type of attribute.
+// attribute describes a type of attribute, such as commonName, and its values.
 type attribute struct {
 	id       asn1.ObjectIdentifier
 	encoding encoding

@@ -61,7 +61,7 @@ func (s *silence) ask() {
 	if ctx.Err() == nil || status.Code(err) != codes.DeadlineExceeded {
 		return
 	}
-	// If the connection was replaced meanwhile, the question may have waited for the new one.
+	// If the connection was replaced meanwhile, the request may have waited for the new connection.
 	if s.connections.open.Load() == asked {
 		s.log.silent(s.limit)
 		_ = asked.Close() // it fails only if it is closed already

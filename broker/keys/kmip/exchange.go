@@ -82,7 +82,7 @@ func receive(conn io.Reader) ([]byte, error) {
 	return message, err
 }
 
-// decode decodes a reply.
+// decode decodes a reply. A panic of the library becomes an error, see guarded.
 func decode(message []byte) (reply *kmip.ResponseMessage, err error) {
 	err = guarded(func() error {
 		reply = new(kmip.ResponseMessage)

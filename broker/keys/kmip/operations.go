@@ -40,12 +40,10 @@ func (s *Session) CreateNamedAES(ctx context.Context, name string, bits int) (id
 	return id, s.activate(ctx, id)
 }
 
-// attribute returns an attribute.
 func attribute(name kmip.AttributeName, value any) kmip.Attribute {
 	return kmip.Attribute{AttributeName: name, AttributeValue: value}
 }
 
-// nameAttribute returns the attribute Name.
 func nameAttribute(name string) kmip.Attribute {
 	return attribute(kmip.AttributeNameName, kmip.Name{NameValue: name, NameType: kmip.NameTypeUninterpretedTextString})
 }

@@ -64,7 +64,7 @@ func Dial(ctx context.Context, address string, client *tlsprovider.Client, versi
 
 // negotiate returns the newest version that both sides speak.
 func (s *Session) negotiate(ctx context.Context) (kmip.ProtocolVersion, error) {
-	// KMIP 1.0 does not have this request, so it has version 1.1.
+	// The request itself has version 1.1, because KMIP 1.0 does not have it.
 	request := kmip.NewRequestMessage(kmip.V1_1, &payloads.DiscoverVersionsRequestPayload{ProtocolVersion: versions})
 	message, err := exchange(ctx, s.conn, &request)
 	if err != nil {

@@ -31,8 +31,8 @@ var SpecChanged = predicate.Funcs{
 	},
 }
 
-// PromotionChanged is as SpecChanged. It also takes updates of the annotation that promotes a
-// rollout.
+// PromotionChanged accepts the events that SpecChanged accepts, and updates of the annotation that
+// promotes a rollout.
 var PromotionChanged = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		return SpecChanged.Update(e) ||
@@ -40,16 +40,16 @@ var PromotionChanged = predicate.Funcs{
 	},
 }
 
-// RolloutChanged is as SpecChanged. It also takes updates of status.rollout.
+// RolloutChanged accepts the events that SpecChanged accepts, and updates of status.rollout.
 var RolloutChanged = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		return SpecChanged.Update(e) || !equality.Semantic.DeepEqual(rolloutOf(e.ObjectOld), rolloutOf(e.ObjectNew))
 	},
 }
 
-// StepChanged is as SpecChanged. It also takes updates of the parts of status.rollout that decide
-// which brokers get the new profile. The other parts change with every broker, and no set depends
-// on them.
+// StepChanged accepts the events that SpecChanged accepts, and updates of the parts of
+// status.rollout that decide which brokers get the new profile. The other parts change with every
+// broker, and no set depends on them.
 var StepChanged = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		return SpecChanged.Update(e) || stepOf(rolloutOf(e.ObjectOld)) != stepOf(rolloutOf(e.ObjectNew))

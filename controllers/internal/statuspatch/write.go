@@ -59,8 +59,9 @@ func IsGone(err error) bool {
 	return apierrors.IsNotFound(err) || apierrors.IsConflict(err) || invalid && cause.Field == "metadata.uid"
 }
 
-// replacing returns the status with a null for each field that only the object's current status
-// has, because a merge patch keeps fields that it does not name.
+// replacing returns the fields of status for a merge patch, without the fields that others names.
+// A field that only the object's current status has becomes null, because a merge patch keeps
+// fields that it does not name.
 func replacing(object client.Object, status any, others []string) (map[string]any, error) {
 	before, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {

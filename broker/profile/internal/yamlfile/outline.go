@@ -105,8 +105,8 @@ func (o *outline) mark(at Place) {
 	}
 }
 
-// structure records the fields of a struct that Marshal would write, except for the field
-// without.
+// structure records the fields of a struct that Marshal would write. It leaves out the field with
+// the name except.
 func (o *outline) structure(value reflect.Value, at Place, except string) {
 	for i := range value.NumField() {
 		name, option, _ := strings.Cut(value.Type().Field(i).Tag.Get("yaml"), ",")

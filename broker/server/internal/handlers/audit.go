@@ -59,7 +59,8 @@ func (h *Handlers) audits(c *Call) profile.AuditPolicy {
 	return profile.AuditPolicy{}
 }
 
-// records reports whether a level records a call.
+// records reports whether the audit level of a profile demands a record of a call. Failed calls are
+// always recorded.
 func (h *Handlers) records(c *Call, level profile.AuditLevel, failed bool) bool {
 	switch {
 	case failed, level == profile.AuditAll:

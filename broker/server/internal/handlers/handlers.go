@@ -125,7 +125,7 @@ type Call struct {
 	secrets [][]byte
 }
 
-// overwriteLater makes Overwrite overwrite a secret.
+// overwriteLater adds a secret to the secrets that [Call.Overwrite] overwrites.
 func (c *Call) overwriteLater(secret []byte) { c.secrets = append(c.secrets, secret) }
 
 // Overwrite overwrites the secrets of the call. It is called after the reply was encoded.

@@ -88,7 +88,8 @@ func (h *Handlers) CloseSession(c *Call, name, id string) error {
 	return nil
 }
 
-// session returns the policy of a call, and the owner of its session.
+// session returns the policy of a call, and the owner of its session. The error is [ErrWaits] if
+// the session is in Redis and the call must not wait.
 func (h *Handlers) session(c *Call, name string) (*profile.SessionPolicy, session.Owner, error) {
 	policy, err := offered(h, c, name, (*profile.Compiled).Session)
 	if err != nil {

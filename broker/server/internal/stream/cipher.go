@@ -80,7 +80,7 @@ func (c *ciphering) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// endOf returns the end of a stream.
+// endOf returns the last message of a reply stream.
 func (c *ciphering) endOf() *streamv1.StreamEnd {
 	end := &streamv1.StreamEnd{Descriptor_: &v1.CryptoDescriptor{
 		Profile: c.profile, Operation: c.call.Operation.String(), Algorithm: algorithm.AES256GCMHKDF64KB.String(),

@@ -26,8 +26,8 @@ import (
 
 const (
 	callers = 8
-	// encrypting is the number of callers that encrypt, if ENCRYPT_WITH is set. Then as many
-	// hash.
+	// encrypting is the number of callers that encrypt if ENCRYPT_WITH is set. The same number of
+	// callers hash then.
 	encrypting = 2
 	// pause is the time between two calls of a caller.
 	pause = 5 * time.Millisecond

@@ -13,9 +13,9 @@ import (
 )
 
 // UseProcessors limits Go to one processor if the control group allows no more than one. Go
-// itself follows the limit, but uses at least two processors, which then wait for each other. In
-// all other cases UseProcessors returns true, and the broker chooses by its calls. If the
-// environment has GOMAXPROCS, nothing changes.
+// itself follows the limit, but uses at least two processors, which then wait for each other.
+// If the environment has GOMAXPROCS, UseProcessors changes nothing. In both cases it returns
+// false. Otherwise it returns true, and the broker chooses the number of processors by its calls.
 func UseProcessors(root fs.FS, lookup func(string) (string, bool), logger *slog.Logger) (choose bool) {
 	if text, ok := lookup("GOMAXPROCS"); ok && text != "" {
 		return false

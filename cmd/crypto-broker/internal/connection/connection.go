@@ -152,7 +152,8 @@ func (b *Broker) Progress(line string) string {
 	return line
 }
 
-// CallQuietly makes a call.
+// CallQuietly makes a call within the timeout. Other than [Broker.Call], it prints nothing while the
+// call takes long.
 func (b *Broker) CallQuietly(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := b.bounded(ctx)
 	defer cancel()

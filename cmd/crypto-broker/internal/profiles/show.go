@@ -77,7 +77,7 @@ for standard input.`,
 	return cmd
 }
 
-// maxPages bounds how many pages are requested. Every set fits into fewer pages.
+// maxPages is the maximum number of pages that are requested. Every set fits into fewer pages.
 const maxPages = 1000
 
 // ask asks a broker for the profiles that the user may use.

@@ -57,9 +57,8 @@ type Access interface {
 
 // request is one request whose use of a key is allowed.
 type request struct {
-	pod   Pod
-	tasks profile.KeyTasks
-	// operation is the operation of the profile.
+	pod       Pod
+	tasks     profile.KeyTasks
 	operation profile.Operation
 	key       *keys.Key
 }

@@ -254,7 +254,7 @@ func (f *Follower) ask(ctx context.Context, now time.Time) (p Posture, uses []in
 	return p, uses, nil
 }
 
-// sentence returns a note as a sentence.
+// sentence returns a note with a capital letter and a full stop.
 func sentence(note string) string {
 	first, size := utf8.DecodeRuneInString(note)
 	return string(unicode.ToUpper(first)) + strings.TrimSuffix(note[size:], ".") + "."

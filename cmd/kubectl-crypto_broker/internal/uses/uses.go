@@ -30,14 +30,14 @@ import (
 type Unknown struct {
 	Namespace string `json:"namespace"`
 	Pod       string `json:"pod"`
-	// Workload is as in [Workload].
+	// Workload is the owner of the pod, as [Workload] names it.
 	Workload string `json:"workload"`
 	Why      string `json:"why"`
 }
 
 // Reasons of [Unknown].
 const (
-	// TooMany is the reason if a broker has counted calls by profile and operation alone.
+	// TooMany is the reason if a broker has counted calls only by profile and operation.
 	TooMany = "the broker has counted more different uses than it can distinguish"
 	// NewerBroker is the reason for a use with names that are not known.
 	NewerBroker = "the broker's answer has a use that this version does not know"
