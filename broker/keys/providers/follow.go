@@ -114,7 +114,7 @@ func (f *Followed) look() bool {
 	next := make(map[string]opened, len(sources))
 	var problems []error
 	var text strings.Builder
-	changed := len(sources) != len(f.open)
+	changed := false
 	for _, s := range sources {
 		name := s.config.Name
 		before, isOpen := f.open[name]
@@ -135,7 +135,7 @@ func (f *Followed) look() bool {
 			problems = append(problems, err)
 		}
 	}
-	if changed {
+	if changed || len(next) != len(f.open) { // fewer are open if one was removed
 		f.replace(next)
 	}
 	f.tell(Event{Providers: len(next), Problems: problems}, text.String())

@@ -34,15 +34,21 @@ type followed struct {
 	dir    string
 	used   chan map[string]keys.Provider
 	events chan providers.Event
+	// tried has an entry for each provider that could not be opened. Entries beyond its capacity are dropped.
+	tried chan struct{}
 }
 
 func follow(t *testing.T, file string) *followed {
 	t.Helper()
-	f := &followed{t, t.TempDir(), make(chan map[string]keys.Provider, 10), make(chan providers.Event, 10)}
+	f := &followed{t, t.TempDir(), make(chan map[string]keys.Provider, 10), make(chan providers.Event, 10), make(chan struct{}, 10)}
 	f.write(providers.FileName, file)
 	types := providers.Types{providers.KMIP: func(c *providers.Config, credentials providers.Credentials) (providers.Provider, error) {
 		if token := string(credentials[providers.Token]); token != "bad" {
 			return &fake{c.Endpoints[0], token, make(chan struct{})}, nil
+		}
+		select {
+		case f.tried <- struct{}{}:
+		default:
 		}
 		return nil, errors.New("the token is not valid")
 	}}
@@ -119,6 +125,33 @@ func TestAProviderThatCannotBeOpenedStaysAsItWas(t *testing.T) {
 	f.write("b/token", "good")
 	if second := next(t, f.used); second["a"] != first["a"] || second["b"] == first["b"] {
 		t.Error("the other provider is not replaced alone")
+	}
+}
+
+func TestOnlyAChangeOfAProviderIsUsed(t *testing.T) {
+	f := follow(t, "Providers: [{Name: a, Type: kmip, Endpoints: [one]}]")
+	next(t, f.used)
+	next(t, f.events)
+	f.write("b/token", "bad")
+	f.write(providers.FileName, two)
+	if event := next(t, f.events); event.Providers != 1 || len(event.Problems) != 1 {
+		t.Fatalf("found %+v, want a problem with b", event)
+	}
+	for range cap(f.tried) {
+		select {
+		case <-f.tried: // of looks before
+		default:
+		}
+	}
+	f.write("note", "causes a look")
+	next(t, f.tried)
+	f.write("a/token", "good")
+	if all := next(t, f.used); len(all) != 1 || all["a"].(*fake).token != "good" {
+		t.Errorf("providers were replaced although none had changed: %v", all)
+	}
+	f.write(providers.FileName, "Providers: [{Name: b, Type: kmip, Endpoints: [two]}]")
+	if all := next(t, f.used); len(all) != 0 {
+		t.Errorf("after a was removed: %v", all)
 	}
 }
 
