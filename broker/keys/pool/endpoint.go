@@ -92,6 +92,9 @@ func (e *endpoint[C]) dial(ctx context.Context) (*pooled[C], error) {
 		}
 	}
 	if err != nil {
+		if errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, keys.ErrUnavailable) {
+			err = fmt.Errorf("%w: %s did not connect within %s", errTimedOut, e.address, e.config.DialTimeout)
+		}
 		if !errors.Is(context.Cause(ctx), context.Canceled) {
 			e.contact.failed(err)
 		}

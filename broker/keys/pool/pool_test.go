@@ -29,6 +29,8 @@ type server struct {
 	down bool
 	// hangs reports whether the server accepts requests and never answers.
 	hangs bool
+	// silent reports whether the server never answers a new connection.
+	silent bool
 	// takes is how long a request takes.
 	takes time.Duration
 
@@ -47,7 +49,11 @@ func newManager(addresses ...string) *manager {
 	return m
 }
 
-func (m *manager) dial(_ context.Context, address string) (*wire, error) {
+func (m *manager) dial(ctx context.Context, address string) (*wire, error) {
+	if m.of(address).silent {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.servers[address]
@@ -279,6 +285,25 @@ func TestAServerThatHangsIsLeftAlone(t *testing.T) {
 		}
 		if got := m.of("a").requests; got > tripAfter+1 {
 			t.Errorf("a server that does not answer got %d requests, want at most %d", got, tripAfter+1)
+		}
+	})
+}
+
+func TestAServerThatDoesNotConnectInTimeIsLeftAlone(t *testing.T) {
+	m := newManager("a", "b")
+	m.change("a", func(s *server) { s.silent = true })
+	run(t, m, Config[*wire]{Endpoints: []string{"a", "b"}, DialTimeout: time.Millisecond, Min: -1}, func(t *testing.T, p *Pool[*wire]) {
+		for range 40 {
+			if err := ask(p, Repeatable); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if a := p.Status()[0]; a.Usable || a.Failure != TimedOut {
+			t.Errorf("found %+v, expected a server that gets no requests, because it timed out", a)
+		}
+		m.change("b", func(s *server) { s.silent = true; s.epoch++ })
+		if err := ask(p, Repeatable); !errors.Is(err, keys.ErrUnavailable) {
+			t.Errorf("found %v, expected ErrUnavailable", err)
 		}
 	})
 }
