@@ -24,6 +24,12 @@ type Name struct {
 	Use Use
 }
 
+// At returns the name that a provider of keys knows a key by, with the id that the key has there. It
+// is the same for all uses, so that the provider has one key with one count of random nonces.
+func (n Name) At(id string) Name {
+	return Name{ID: id, Version: n.Version, Opens: n.Version != "" && n.Use.Operation.Opens()}
+}
+
 // Use is the operation of a profile for which a key is needed.
 type Use struct {
 	Profile   string

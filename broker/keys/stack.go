@@ -109,5 +109,5 @@ func (s *Stack) find(name Name) (Provider, Name, error) {
 	if found == nil {
 		return nil, Name{}, &NoProviderError{provider}
 	}
-	return found, Name{ID: id, Version: name.Version, Opens: name.Version != "" && name.Use.Operation.Opens()}, nil
+	return found, name.At(id), nil
 }

@@ -224,6 +224,5 @@ func (v view) Key(ctx context.Context, name keys.Name) (*keys.Key, error) {
 	case now.provider == nil:
 		return nil, fmt.Errorf("%w: the key provider %q cannot be used: %s", keys.ErrUnavailable, provider, now.problem)
 	}
-	name.ID = id
-	return now.provider.Key(ctx, name)
+	return now.provider.Key(ctx, name.At(id))
 }

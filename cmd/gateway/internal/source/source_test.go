@@ -5,6 +5,7 @@ package source
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -16,12 +17,15 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/pool"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/providers"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
 // managers opens providers that say in the version of a key where it comes from.
 type managers struct {
 	mu            sync.Mutex
 	total, closed int
+	// asked has the names of the keys that were asked for.
+	asked map[keys.Name]int
 }
 
 func (m *managers) open(config *providers.Config, credentials providers.Credentials) (providers.Provider, error) {
@@ -54,6 +58,12 @@ type manager struct {
 }
 
 func (m *manager) Key(_ context.Context, name keys.Name) (*keys.Key, error) {
+	m.all.mu.Lock()
+	defer m.all.mu.Unlock()
+	if m.all.asked == nil {
+		m.all.asked = map[keys.Name]int{}
+	}
+	m.all.asked[name]++
 	return keys.NewWrapping(name.ID, nil).WithVersion(m.from), nil
 }
 func (m *manager) KeyNow(keys.Name) (*keys.Key, error)   { return nil, keys.ErrWouldWait }
@@ -82,6 +92,28 @@ func TestAReplacedProviderServesCallsThatHaveBegun(t *testing.T) {
 			t.Errorf("the provider is open after %s", drainTime)
 		}
 	})
+}
+
+// A provider that knew the same key by several names would count its random nonces several times.
+func TestAKeyIsOneKeyForAllProfilesAndOperations(t *testing.T) {
+	all := &managers{}
+	s := New(Options{Types: providers.Types{providers.KMIP: all.open}, Logger: slog.New(slog.DiscardHandler)})
+	s.read, s.namespaces["shop"] = true, nil
+	e := newEntry(s, types.NamespacedName{Namespace: "shop", Name: "hsm"})
+	e.update(t.Context(), version{}, &v1alpha1.KeyProviderSpec{Type: providers.KMIP, Endpoints: []v1alpha1.KeyEndpoint{"kmip"}})
+	s.entries[e.key] = e
+	uses := []keys.Use{{Profile: "A", Operation: profile.OpEncryptData}, {Profile: "B", Operation: profile.OpEncryptData}, {Profile: "B", Operation: profile.OpDecryptData}}
+	for _, use := range uses {
+		for _, version := range []string{"", "1"} {
+			if _, err := s.For("shop").Key(t.Context(), keys.Name{ID: "hsm/master", Version: version, Use: use}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	want := map[keys.Name]int{{ID: "master"}: 3, {ID: "master", Version: "1"}: 2, {ID: "master", Version: "1", Opens: true}: 1}
+	if !maps.Equal(all.asked, want) {
+		t.Errorf("the provider was asked for %v, expected %v", all.asked, want)
+	}
 }
 
 // The API server refuses such a KeyProvider, unless its resource definition has another version.
