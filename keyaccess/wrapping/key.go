@@ -184,6 +184,10 @@ func (k *rsaKey) Unwrap(_ context.Context, wrapped Wrapped) ([]byte, error) {
 	if wrapped.Type != RSA {
 		return nil, errType
 	}
+	// RFC 8017, section 7.1.2, step 1b. Go's package also takes a shorter ciphertext.
+	if len(wrapped.Key) != k.key.Size() {
+		return nil, keys.ErrInvalidCiphertext
+	}
 	return rsa.DecryptOAEP(sha1.New(), nil, k.key, wrapped.Key, nil)
 }
 

@@ -11,6 +11,7 @@ import (
 	"crypto/mlkem"
 	"crypto/rand"
 	"crypto/rsa"
+	"crypto/sha1" //nolint:gosec // the format of OpenTDF's clients
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/asn1"
@@ -196,6 +197,30 @@ func TestAnRSAKeyOfAClientThatCannotBeUsedIsRefused(t *testing.T) {
 		text := string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
 		if _, err := wrapping.NewRecipient(text, false); err == nil || !strings.Contains(err.Error(), "cannot be used") {
 			t.Errorf("%s: found %v, expected an error", name, err)
+		}
+	}
+}
+
+// A number that begins with zeros is the same without them, but the ciphertext is as long as the modulus (RFC 8017, section 7.1.2).
+func TestAnRSACiphertextWithoutItsZerosInFrontIsRefused(t *testing.T) {
+	private, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, dataKey := parse(t, encode(t, private)), bytes.Repeat([]byte{1}, 32)
+	var ciphertext []byte
+	for ciphertext == nil || ciphertext[0] != 0 {
+		if ciphertext, err = rsa.EncryptOAEP(sha1.New(), rand.Reader, &private.PublicKey, dataKey, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for sentence, test := range map[string]struct {
+		ciphertext []byte
+		want       []byte
+	}{"as it is": {ciphertext, dataKey}, "without a zero": {ciphertext[1:], nil}, "with one more": {append([]byte{0}, ciphertext...), nil}, "empty": {nil, nil}} {
+		found, err := key.Unwrap(t.Context(), wrapping.Wrapped{Type: wrapping.RSA, Key: test.ciphertext})
+		if !bytes.Equal(found, test.want) || (err == nil) != (test.want != nil) {
+			t.Errorf("%s: found %x and the error %v", sentence, found, err)
 		}
 	}
 }
