@@ -65,15 +65,23 @@ func (g *Gateway) writeJSON(w http.ResponseWriter, code int, body string) {
 	g.write(w, code, []byte(body))
 }
 
-// write writes an answer. A separate deadline limits how long the client may take to read it.
+// write writes an answer.
 func (g *Gateway) write(w http.ResponseWriter, code int, body []byte) {
+	g.writeHead(w, code, int64(len(body)))
+	_, _ = w.Write(body) // a client that has gone needs no answer
+}
+
+// writeHead writes an answer without its body. size is the size of the body, or negative if it is not known. A separate deadline
+// limits how long the client may take to read the answer.
+func (g *Gateway) writeHead(w http.ResponseWriter, code int, size int64) {
 	// It fails only if the connection has ended, and then Write fails as well.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(g.times.write))
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	if size >= 0 {
+		w.Header().Set("Content-Length", strconv.FormatInt(size, 10))
+	}
 	w.WriteHeader(code)
-	_, _ = w.Write(body) // a client that has gone needs no answer
 }
 
 // trouble logs a problem once. It logs again if the problem changes, or if it returns after it

@@ -44,6 +44,8 @@ type appReply struct {
 	status      int
 	contentType string
 	body        []byte
+	// size is the size of the body that a reply to GET would have, or negative if the reply does not say it.
+	size int64
 }
 
 // newRequest returns a request to the application. It has only the method, the path in normal
@@ -113,7 +115,11 @@ func (c *call) plain() *refusal {
 	} else {
 		c.w.Header()["Content-Type"] = nil
 	}
-	c.write(c.w, reply.status, reply.body)
+	if c.r.Method == http.MethodHead {
+		c.writeHead(c.w, reply.status, reply.size)
+	} else {
+		c.write(c.w, reply.status, reply.body)
+	}
 	return nil
 }
 
@@ -167,7 +173,7 @@ func (c *call) readReply(response *http.Response) (*appReply, *refusal, error) {
 		return nil, c.appFailed(response.Request.Context(), err), err
 	}
 	c.replyFails.over()
-	return &appReply{response.StatusCode, contentType, body}, nil, nil
+	return &appReply{response.StatusCode, contentType, body, response.ContentLength}, nil, nil
 }
 
 // readReplyBody reads the body of a reply. size is negative if it is not known.

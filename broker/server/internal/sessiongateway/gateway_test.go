@@ -220,6 +220,24 @@ func TestAPlainRequestArrivesOnlyAtListedPaths(t *testing.T) {
 	}
 }
 
+// A reply to HEAD has the size of the reply to GET, or none (RFC 9110, section 8.6).
+func TestAPlainReplyToHEADHasTheSizeThatTheApplicationSays(t *testing.T) {
+	for _, size := range []string{"1234", "0", ""} {
+		f := start(t, func(w http.ResponseWriter, _ *http.Request) {
+			if size != "" {
+				w.Header().Set("Content-Length", size)
+			}
+		})
+		for _, h2 := range []bool{false, true} {
+			c := sessionclient.New(t, "http://"+f.address, h2)
+			answer, body := c.Do(must(http.NewRequestWithContext(t.Context(), http.MethodHead, c.URL+"/healthz", nil)))
+			if answer.StatusCode != http.StatusOK || answer.Header.Get("Content-Length") != size || len(body) > 0 {
+				t.Errorf("HTTP/2 %t: found the size %q with %s, expected %q", h2, answer.Header.Get("Content-Length"), answer.Status, size)
+			}
+		}
+	}
+}
+
 // A client that uses the gateway as its proxy sends absolute URIs. The host of the URI is the host of the request.
 func TestARequestMayNameAnAbsoluteURI(t *testing.T) {
 	for version, clientID := range versions {
