@@ -4,21 +4,27 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import hashlib
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 from conftest import WAIT_LIMIT, Broker, Either, MakeClient
 
 import cryptobroker
 from cryptobroker import Code, KeyId
 from cryptobroker._calls import Call, Operation, Tries, jittered
+from cryptobroker._exchange import METHOD
+from cryptobroker._operations import HASH_DATA
 from cryptobroker._settings import settings_of
+from cryptobroker._stubs.cryptobroker.stream.v1 import stream_pb2
 
 
 async def _hash(client: Either, input: bytes = b"abc") -> None:
@@ -117,6 +123,55 @@ async def test_a_call_ends_with_its_time_if_the_broker_does_not_answer(
     broker.send(signal.SIGCONT)
     other = make_client(broker.socket)
     await _hash(other)
+
+
+class _Ends(grpc.GenericRpcHandler):
+    """A broker that ends each stream of many calls with an error, the first one only when it is told to."""
+
+    def __init__(self, socket: str) -> None:
+        self.began = threading.Event()  # set once the first stream has its call
+        self.end = threading.Event()  # set to end it
+        self.streamed: list[float] = []  # the times that are left for calls, in seconds
+        self.unary: list[float] = []
+        self.server = grpc.server(concurrent.futures.ThreadPoolExecutor(8), [self])
+        self.server.add_insecure_port(f"unix:{socket}")
+        self.server.start()
+
+    def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[Any, Any]:
+        if details.method == METHOD:
+            return grpc.stream_stream_rpc_method_handler(self._exchange, stream_pb2.ExchangeRequest.FromString)
+        assert details.method == HASH_DATA.path
+        return grpc.unary_unary_rpc_method_handler(self._hash, None, HASH_DATA.reply.SerializeToString)
+
+    def _exchange(self, messages: Any, context: grpc.ServicerContext) -> Any:
+        self.streamed += [call.timeout_millis / 1000 for call in next(messages).calls]
+        self.began.set()
+        assert self.end.wait(WAIT_LIMIT)
+        context.abort(grpc.StatusCode.INTERNAL, "it ends")
+
+    def _hash(self, _: bytes, context: grpc.ServicerContext) -> Any:
+        self.unary.append(context.time_remaining())
+        return HASH_DATA.reply(hash_value_raw=b"digest")
+
+
+async def test_the_time_that_a_call_has_waited_is_not_given_to_it_again(
+    make_client: MakeClient, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cryptobroker._thread_exchange.MAX_CALLS", 1)
+    monkeypatch.setattr("cryptobroker._async_exchange.MAX_CALLS", 1)
+    broker = _Ends(str(folder / "s"))
+    client = make_client(folder / "s", profile="Default")
+    first = asyncio.ensure_future(client.hash_data(b""))
+    await asyncio.to_thread(broker.began.wait, WAIT_LIMIT)
+    second = asyncio.ensure_future(client.hash_data(b""))  # it waits for its place on the stream
+    await _until(lambda: client.active == 2)
+    await asyncio.sleep(1)
+    broker.end.set()
+    for got in await asyncio.gather(first, second):
+        assert got.digest == b"digest"
+    assert len(broker.streamed) == len(broker.unary) == 2
+    assert max(broker.streamed[1], *broker.unary) < WAIT_LIMIT - 0.5
+    broker.server.stop(None).wait()
 
 
 async def test_the_time_of_a_call_ends_its_tries(make_client: MakeClient, folder: Path) -> None:

@@ -215,7 +215,7 @@ class AsyncClient:
             tries = Tries(self._settings, call)
             while True:
                 try:
-                    reply = await self._try(call, tries.remaining())
+                    reply = await self._try(call, tries)
                     break
                 except CryptoBrokerError as error:
                     wait = tries.wait_after(error)
@@ -224,14 +224,15 @@ class AsyncClient:
         finally:
             self._leave()
 
-    async def _try(self, call: Call[Any], remaining: float | None) -> Any:
+    async def _try(self, call: Call[Any], tries: Tries) -> Any:
         """Makes a call once and returns the reply."""
         if self._settings.exchange and call.operation.exchanged and len(call.encoded) <= MAX_REQUEST:
             exchanges = self._exchanging()
             if exchanges.offer:
-                reply = await exchanges.call(call, remaining)
+                reply = await exchanges.call(call, tries)
                 if reply is not None:
                     return reply
+        remaining = tries.remaining()
         try:
             return await self._unary(call.operation)(call.encoded, timeout=remaining)
         except grpc.RpcError as error:

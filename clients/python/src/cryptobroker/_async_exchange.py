@@ -9,8 +9,8 @@ from typing import Any
 import grpc
 import grpc.aio
 
-from cryptobroker._calls import Call, Calls, late
-from cryptobroker._errors import Code, code_of
+from cryptobroker._calls import Call, Calls, Tries, late
+from cryptobroker._errors import Code, CryptoBrokerError, code_of
 from cryptobroker._exchange import MAX_CALLS, MAX_MESSAGE, METHOD, REPLIES, Offer, Pending, Waiting
 
 
@@ -24,14 +24,20 @@ class Exchanges:
         self._slots = asyncio.Semaphore(MAX_CALLS)
         self._current: _Exchange | None = None
 
-    async def call(self, call: Call[Any], remaining: float | None) -> Any:
+    async def call(self, call: Call[Any], tries: Tries) -> Any:
         """Makes a call once and returns the reply, or None if the call has to be made without the stream."""
         loop = asyncio.get_running_loop()
+        remaining = tries.remaining()
         if self._slots.locked():
             try:
                 await asyncio.wait_for(self._slots.acquire(), remaining)
             except asyncio.TimeoutError:
                 raise late(call) from None
+            try:
+                remaining = tries.remaining()
+            except CryptoBrokerError:
+                self._slots.release()
+                raise
         else:
             await self._slots.acquire()
         done: asyncio.Future[bool] = loop.create_future()  # whether the call has an outcome

@@ -182,7 +182,7 @@ class Client:
             tries = Tries(self._settings, call)
             while True:
                 try:
-                    reply = self._try(call, tries.remaining())
+                    reply = self._try(call, tries)
                     break
                 except CryptoBrokerError as error:
                     wait = tries.wait_after(error)
@@ -191,14 +191,15 @@ class Client:
         finally:
             self._leave(call)
 
-    def _try(self, call: Call[Any], remaining: float | None) -> Any:
+    def _try(self, call: Call[Any], tries: Tries) -> Any:
         """Makes a call once and returns the reply."""
         if self._settings.exchange and call.operation.exchanged and len(call.encoded) <= MAX_REQUEST:
             exchanges = self._exchanging()
             if exchanges.offer:
-                reply = exchanges.call(call, remaining)
+                reply = exchanges.call(call, tries)
                 if reply is not None:
                     return reply
+        remaining = tries.remaining()
         try:
             return self._unary(call.operation)(call.encoded, timeout=remaining)
         except grpc.RpcError as error:

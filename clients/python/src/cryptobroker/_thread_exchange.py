@@ -10,8 +10,8 @@ from typing import Any
 
 import grpc
 
-from cryptobroker._calls import Call, Calls, late
-from cryptobroker._errors import Code, code_of
+from cryptobroker._calls import Call, Calls, Tries, late
+from cryptobroker._errors import Code, CryptoBrokerError, code_of
 from cryptobroker._exchange import MAX_CALLS, MAX_MESSAGE, METHOD, REPLIES, Offer, Pending, Waiting
 
 
@@ -26,16 +26,23 @@ class Exchanges:
         self._lock = threading.Lock()
         self._current: _Exchange | None = None
 
-    def call(self, call: Call[Any], remaining: float | None) -> Any:
+    def call(self, call: Call[Any], tries: Tries) -> Any:
         """Makes a call once and returns the reply, or None if the call has to be made without the stream."""
-        if not self._slots.acquire(timeout=remaining):
-            raise late(call)
+        remaining = _bounded(tries.remaining())
+        if not self._slots.acquire(blocking=False):
+            if not self._slots.acquire(timeout=remaining):
+                raise late(call)
+            try:
+                remaining = _bounded(tries.remaining())
+            except CryptoBrokerError:
+                self._slots.release()
+                raise
         ready = threading.Lock()
         ready.acquire()
         waiting = Waiting(call, ready.release)
         exchange = self._add(waiting, remaining)
         try:
-            answered = ready.acquire(timeout=-1 if remaining is None else min(remaining, threading.TIMEOUT_MAX))
+            answered = ready.acquire(timeout=-1 if remaining is None else remaining)
         except BaseException:
             exchange.forget(waiting, give_up=True)
             raise
@@ -60,6 +67,11 @@ class Exchanges:
                 exchange.begin(self._open)
                 self._current = exchange
             return exchange
+
+
+def _bounded(remaining: float | None) -> float | None:
+    """Returns a time that locks can wait for."""
+    return None if remaining is None else min(remaining, threading.TIMEOUT_MAX)
 
 
 class _Exchange:
