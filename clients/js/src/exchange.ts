@@ -199,7 +199,8 @@ class Exchange {
         }
         resolve({ failure: ending.failure(operation.name, profile) });
       };
-      const timeout = ending.deadline > 0 ? Math.max(1, ending.deadline - Date.now()) : 0;
+      const left = Math.max(1, Math.ceil(ending.deadline - Date.now()));
+      const timeout = ending.deadline > 0 ? left : 0;
       this.#add(request.length, (w) => {
         w.uint32(exchangeCalls).fork().uint32(callId).uint64(id);
         if (timeout > 0) {

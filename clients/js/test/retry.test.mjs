@@ -135,6 +135,16 @@ for (const exchange of [true, false]) {
     assert.equal((await client.hashData(request, within)).hex, sha256("abc"));
   });
 
+  test(`a timeout may have a part of a millisecond, ${way}`, async (t) => {
+    const client = newClient(t, await startBroker(t), { exchange });
+    const calls = [59_999.5, 60_000, 60_000.25].map((timeoutMs) =>
+      client.hashData(request, { timeoutMs }),
+    );
+    for (const got of await Promise.all(calls)) {
+      assert.equal(got.hex, sha256("abc"));
+    }
+  });
+
   test(`a call ends at its deadline while it waits for the next try, ${way}`, async (t) => {
     const client = newClient(t, newBroker(t), { exchange });
     const error = await rejected(client.hashData(request, { timeoutMs: 50 }));
