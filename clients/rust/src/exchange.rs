@@ -94,8 +94,9 @@ impl Exchanges {
     /// Begins a stream.
     fn begin(&self, transport: &Transport, pending: Arc<Mutex<Pending>>, receiver: mpsc::UnboundedReceiver<Item>) {
         let (transport, without) = (transport.clone(), self.without.clone());
+        let pending = Ends(pending);
         tokio::spawn(async move {
-            let ended = match serve(transport.grpc(), receiver, &pending).await {
+            let ended = match serve(transport.grpc(), receiver, &pending.0).await {
                 Ok(()) => Ended::Failed(Code::Unavailable, "the broker shuts down".into()),
                 Err(status) if status.code() == tonic::Code::Unimplemented => {
                     without.store(transport.connection(), Ordering::Relaxed);
@@ -111,8 +112,17 @@ impl Exchanges {
                     }
                 }
             };
-            lock(&pending).end(&ended);
+            lock(&pending.0).end(&ended);
         });
+    }
+}
+
+/// Ends the calls of a stream with its task, which the runtime may drop at any time.
+struct Ends(Arc<Mutex<Pending>>);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        lock(&self.0).end(&Ended::Failed(Code::Unavailable, "the stream has ended".into()));
     }
 }
 
@@ -131,8 +141,9 @@ async fn serve(
         let mut pending = lock(pending);
         for reply in message.replies {
             let Some(waiting) = pending.calls.remove(&reply.id) else { continue };
-            if let (Some(sender), Some(result)) = (waiting.reply, reply.result) {
-                let _ = sender.send(Ok(result)); // nobody may wait any more
+            if let Some(sender) = waiting.reply {
+                // A newer broker may have a result that this client does not know. Nobody may wait any more.
+                let _ = sender.send(reply.result.ok_or(Ended::Again));
             }
         }
         if message.go_away.is_some() {

@@ -122,6 +122,22 @@ async fn calls_that_are_dropped_do_not_stand_in_the_way_of_others() {
 }
 
 #[tokio::test]
+async fn the_end_of_the_runtime_of_the_first_call_does_not_stop_others() {
+    both(|exchange| async move {
+        let broker = Broker::serving().await;
+        let client = client(&broker, exchange);
+        let first = client.clone();
+        let call = move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(first.hash_data("x").into_future()).unwrap();
+        };
+        tokio::task::spawn_blocking(call).await.unwrap();
+        client.hash_data("x").timeout(LIMIT).await.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn the_programs_of_the_readme_run_as_they_are_written() {
     let broker = Broker::serving().await;
     let tests = Command::new(env!("CARGO"))
