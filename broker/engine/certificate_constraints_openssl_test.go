@@ -8,6 +8,8 @@ import (
 	"crypto/x509/pkix"
 	"encoding/asn1"
 	"math/big"
+	"net"
+	"net/netip"
 	"regexp"
 	"strings"
 	"testing"
@@ -91,6 +93,18 @@ func refusedByRFC5280(permitted, excluded []testName, names []testName) string {
 			}
 			if containsName(excluded, within) {
 				return "a URI whose host OpenSSL reads differently, excluded"
+			}
+		case "IP":
+			address, _ := netip.AddrFromSlice(name.der)
+			if !address.Is4In6() || !restricted("IP") {
+				continue
+			}
+			within := func(base testName) bool {
+				network := net.IPNet{IP: base.der[:len(base.der)/2], Mask: base.der[len(base.der)/2:]}
+				return base.kind == "IP" && len(base.der) == 8 && network.Contains(address.Unmap().AsSlice())
+			}
+			if hasKind(permitted, "IP") && !containsName(permitted, within) || containsName(excluded, within) {
+				return "an address of IPv4 in one of IPv6, which Go takes for the address of IPv4"
 			}
 		case "directory", "subject":
 			for _, base := range excluded {

@@ -165,6 +165,37 @@ func TestANameOfAKindThatNobodyCanJudgeIsNotCertifiedWhereItIsRestricted(t *test
 	issued(t, policy, authority(t, "p-384", nil), engine.CertificateRequest{CSR: csr(t, "p-256", with)})
 }
 
+func TestAnAddressOfIPv4InOneOfIPv6IsCertifiedOnlyByAnIssuerOfBoth(t *testing.T) {
+	address := net.ParseIP("::ffff:10.1.2.3").To16()
+	value, err := asn1.Marshal([]asn1.RawValue{{Class: asn1.ClassContextSpecific, Tag: 7, Bytes: address}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := engine.CertificateRequest{CSR: csr(t, "p-256", func(r *x509.CertificateRequest) {
+		r.ExtraExtensions = []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 17}, Value: value}}
+	})}
+	policy := permissive(t, "SubjectAltNames: {Rule: copy}")
+	anyway := issued(t, policy, authority(t, "p-384", nil), request)
+	if err := anyway.VerifyHostname("10.1.2.3"); err != nil {
+		t.Errorf("the verifier of Go: %v", err)
+	}
+	network := func(text string) []*net.IPNet {
+		_, found, err := net.ParseCIDR(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return []*net.IPNet{found}
+	}
+	refusedWith(t, policy, authority(t, "p-384", func(c *x509.Certificate) { c.ExcludedIPRanges = network("10.0.0.0/8") }), request,
+		`csr asks for a name that the issuer may not certify by the NameConstraints of its certificate: the IP address 10.1.2.3 is excluded by the constraint 10.0.0.0 with the mask ff000000`)
+	refusedWith(t, policy, authority(t, "p-384", func(c *x509.Certificate) { c.PermittedIPRanges = network("::/0") }), request,
+		`csr asks for a name that the issuer may not certify by the NameConstraints of its certificate: the IP address 10.1.2.3 is not permitted by any constraint`)
+	issued(t, policy, authority(t, "p-384", func(c *x509.Certificate) { c.ExcludedIPRanges = network("11.0.0.0/8") }), request)
+	issued(t, policy, authority(t, "p-384", func(c *x509.Certificate) {
+		c.PermittedIPRanges = append(network("10.0.0.0/8"), network("::/0")...)
+	}), request)
+}
+
 // FuzzNameConstraints checks that an issuer with any constraints certifies or
 // refuses names, and never for a reason inside the broker.
 func FuzzNameConstraints(f *testing.F) {

@@ -88,7 +88,7 @@ func readGeneralName(name asn1.RawValue) []reading {
 	case tagURI:
 		return uriReadings(string(name.Bytes))
 	case tagIP:
-		return []reading{ipReading(name.Bytes)}
+		return ipReadings(name.Bytes)
 	case tagDirectory:
 		if components, ok := readName(name.Bytes); ok {
 			return []reading{directoryReading("a directory name", components)}
@@ -194,6 +194,16 @@ func isBelow(name, domain string) bool {
 // nor OpenSSL gives it a meaning.
 func orEmpty(within func(subtree) bool) func(subtree) bool {
 	return func(tree subtree) bool { return len(tree.value) == 0 || within(tree) }
+}
+
+// ipReadings returns the readings of an IP address. Verifiers such as Go's crypto/x509 accept a
+// certificate with an IPv4-mapped IPv6 address for the IPv4 address.
+func ipReadings(address []byte) []reading {
+	readings := []reading{ipReading(address)}
+	if ip, _ := netip.AddrFromSlice(address); ip.Is4In6() {
+		readings = append(readings, ipReading(ip.Unmap().AsSlice()))
+	}
+	return readings
 }
 
 // ipReading returns the reading of an IP address. The address is within a constraint that is

@@ -67,9 +67,12 @@ func (p *NamePolicy) AllowsDNS(name string) bool {
 }
 
 // AllowsIP reports whether an address is in one of the networks. An IPv4-mapped IPv6 address
-// is in no IPv4 network.
+// is in no IPv4 network, and in an IPv6 network only if all its addresses are mapped: verifiers
+// may read it as the IPv4 address.
 func (p *NamePolicy) AllowsIP(address netip.Addr) bool {
-	return slices.ContainsFunc(p.ip, func(n netip.Prefix) bool { return n.Contains(address) })
+	return slices.ContainsFunc(p.ip, func(n netip.Prefix) bool {
+		return n.Contains(address) && (!address.Is4In6() || n.Addr().Is4In6() && n.Bits() >= 96)
+	})
 }
 
 // AllowsURI reports whether a URI matches a pattern. "*" in a pattern stands for the first label

@@ -166,6 +166,7 @@ func TestPatternsOfAlternativeNames(t *testing.T) {
 	if p.Rule() != profile.NamesMatched {
 		t.Fatalf("rule %d", p.Rule())
 	}
+	wide := certificatePolicy(t, `SubjectAltNames: {Rule: patterns, IP: ["::/0"]}`).Names()
 	for kind, c := range map[string]struct {
 		allows func(string) bool
 		yes    []string
@@ -178,6 +179,10 @@ func TestPatternsOfAlternativeNames(t *testing.T) {
 		"IP": {func(s string) bool { return p.AllowsIP(netip.MustParseAddr(s)) },
 			[]string{"10.1.2.3", "192.0.2.1", "2001:db8::1"},
 			[]string{"11.0.0.1", "192.0.2.2", "2001:db9::1", "::ffff:10.1.2.3", "::ffff:192.0.2.1"},
+		},
+		"IP of every network of IPv6": {func(s string) bool { return wide.AllowsIP(netip.MustParseAddr(s)) },
+			[]string{"2001:db8::1", "::1"},
+			[]string{"10.1.2.3", "::ffff:10.1.2.3"},
 		},
 		"Email": {p.AllowsEmail,
 			[]string{"a@example.com", "A.b+c@EXAMPLE.com", "ops@team.example.org"},
