@@ -9,9 +9,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -33,6 +33,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/test/apiserver"
+	"github.com/crypto-broker/crypto-broker-operator/test/loopback"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/certificates"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/template"
@@ -63,7 +64,11 @@ func prepare(ctx context.Context, config *rest.Config) (err error) {
 	if admin, err = client.New(access, client.Options{Scheme: apiServerScheme()}); err != nil {
 		return err
 	}
-	if port, err = freePort(); err != nil {
+	address, err := loopback.Reserve("127.0.0.1")
+	if err != nil {
+		return err
+	}
+	if port, err = strconv.Atoi(address[strings.LastIndex(address, ":")+1:]); err != nil {
 		return err
 	}
 	for _, file := range []string{"default/namespace.yaml", "rbac/role.yaml", "rbac/binding.yaml", "webhook/mutating.yaml", "webhook/validating.yaml", "policies/named-containers.yaml", "policies/injected.yaml", "rbac/injection-template.yaml"} {
@@ -115,14 +120,6 @@ func byURL(object *unstructured.Unstructured) error {
 		entry["clientConfig"] = map[string]any{"url": fmt.Sprintf("https://localhost:%d%s", port, path)}
 	}
 	return unstructured.SetNestedSlice(object.Object, webhooks, "webhooks")
-}
-
-func freePort() (int, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	return listener.Addr().(*net.TCPAddr).Port, listener.Close()
 }
 
 func apiServerScheme() *runtime.Scheme {

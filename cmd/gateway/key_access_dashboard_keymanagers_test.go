@@ -16,6 +16,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/dashboards"
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
 	"github.com/crypto-broker/crypto-broker-operator/test/issuer"
+	"github.com/crypto-broker/crypto-broker-operator/test/loopback"
 	"github.com/crypto-broker/crypto-broker-operator/test/prometheus"
 )
 
@@ -106,7 +107,7 @@ func TestEachQueryOfTheDashboardOfKeyAccessHasAnAnswerUnderLoad(t *testing.T) {
 // serveStatus has the service serve metrics, and returns the address.
 func (k *keyAccessProcess) serveStatus() string {
 	k.t.Helper()
-	address, err := prometheus.FreeAddress()
+	address, err := loopback.Reserve("127.0.0.1")
 	if err != nil {
 		k.t.Fatal(err)
 	}

@@ -49,6 +49,9 @@ func startPlane(t *testing.T, socket string) *plane {
 		Etcd:      &envtest.Etcd{Path: filepath.Join(assets, "etcd"), DataDir: t.TempDir(), StartTimeout: 3 * time.Minute, StopTimeout: time.Minute},
 		APIServer: &envtest.APIServer{Path: filepath.Join(assets, "kube-apiserver"), CertDir: t.TempDir(), StartTimeout: 3 * time.Minute, StopTimeout: time.Minute},
 	}}
+	if err := apiserver.Reserve(p.ControlPlane); err != nil {
+		t.Fatal(err)
+	}
 	p.APIServer.Configure().Set("encryption-provider-config", file)
 	// How long the start waits for resources that cannot be read, such as Secrets without the key
 	// manager. The default is a minute.

@@ -8,13 +8,11 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -29,6 +27,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/test/apiserver"
+	"github.com/crypto-broker/crypto-broker-operator/test/loopback"
 )
 
 // argumentsVariable has the arguments where the test binary is to be the operator.
@@ -61,22 +60,18 @@ func (b *logBuffer) String() string {
 
 var eventually = apiserver.Eventually
 
-// freeAddress returns an address of loopback that nobody listens at. Its port is below those
-// that the system gives to connections, so that no connection takes it before the operator.
-func freeAddress(t *testing.T) (address, port string) {
+// reserve returns an address of loopback for the operator, and its port.
+func reserve(t *testing.T) (address, port string) {
 	t.Helper()
-	for {
-		port = strconv.Itoa(10_000 + rand.IntN(20_000))
-		address = net.JoinHostPort("127.0.0.1", port)
-		listener, err := net.Listen("tcp", ":"+port)
-		if err != nil {
-			continue // the port is in use
-		}
-		if err := listener.Close(); err != nil {
-			t.Fatal(err)
-		}
-		return address, port
+	address, err := loopback.Reserve("127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
 	}
+	_, port, err = net.SplitHostPort(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return address, port
 }
 
 // answer returns the code and the body of a probe.
@@ -100,8 +95,8 @@ func TestAnOperatorThatStartsBeforeItsResourceDefinitionsSaysSoAndBeginsByItself
 		}
 	}
 	var log logBuffer
-	health, _ := freeAddress(t)
-	_, webhooks := freeAddress(t)
+	health, _ := reserve(t)
+	_, webhooks := reserve(t)
 	operator := exec.CommandContext(t.Context(), os.Args[0])
 	operator.Env = append(os.Environ(), argumentsVariable+"=--namespace=crypto-broker-system --leader-elect=false --metrics-bind-address=0 --broker-image=broker:1"+
 		" --health-probe-bind-address="+health+" --webhook-port="+webhooks)

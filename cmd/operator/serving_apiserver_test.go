@@ -167,9 +167,9 @@ func TestTheOperatorServesACertificateOfOthersAndMetricsToWhomTheAPIServerLets(t
 	kubernetes := withDefinitions(t)
 	directory := t.TempDir()
 	bundle := writeCertificate(t, directory, 1)
-	metrics, _ := freeAddress(t)
-	health, _ := freeAddress(t)
-	webhooks, port := freeAddress(t)
+	metrics, _ := reserve(t)
+	health, _ := reserve(t)
+	webhooks, port := reserve(t)
 	startOperator(t, "--namespace="+operatorNamespace, "--leader-elect=false", "--broker-image=broker:1", "--metrics-secure", "--webhook-certificate-dir="+directory,
 		"--metrics-bind-address="+metrics, "--health-probe-bind-address="+health, "--webhook-port="+port)
 	path, fail, none, exact := "https://"+webhooks+"/validate-cryptobroker-io-v1alpha1-cryptoprofile", admissionregistrationv1.Fail, admissionregistrationv1.SideEffectClassNone, admissionregistrationv1.Exact

@@ -15,6 +15,8 @@ package apiserver
 import (
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"time"
@@ -23,10 +25,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
+	"github.com/crypto-broker/crypto-broker-operator/test/loopback"
 )
 
 // startTime is how long each step of starting and stopping an API server may take.
 const startTime = 2 * time.Minute
+
+// host is where the servers listen.
+const host = "127.0.0.1"
 
 // Start starts an API server on free ports of loopback. The function that it
 // returns stops it and removes what it wrote; call it even when a test failed.
@@ -53,11 +59,36 @@ func start(definitions ...string) (*rest.Config, func() error, error) {
 		ControlPlaneStartTimeout: startTime,
 		ControlPlaneStopTimeout:  startTime,
 	}
+	if err := Reserve(&server.ControlPlane); err != nil {
+		return nil, nil, err
+	}
 	config, err := server.Start()
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("start the API server: %w", err), server.Stop())
 	}
 	return config, server.Stop, nil
+}
+
+// Reserve gives etcd and the API server of a control plane that does not run yet ports that no other
+// program gets. Package envtest chooses ports that are free, and another program can take them before
+// the servers do.
+func Reserve(plane *envtest.ControlPlane) error {
+	client, err := loopback.Reserve(host)
+	if err != nil {
+		return err
+	}
+	serving, err := loopback.Reserve(host)
+	if err != nil {
+		return err
+	}
+	if plane.Etcd == nil {
+		plane.Etcd = &envtest.Etcd{}
+	}
+	plane.Etcd.URL = &url.URL{Scheme: "http", Host: client}
+	plane.Etcd.Configure().Set("listen-peer-urls", "http://"+net.JoinHostPort(host, "0")) // it has no peers
+	server := &plane.GetAPIServer().SecureServing
+	server.Address, server.Port, err = net.SplitHostPort(serving)
+	return err
 }
 
 // Assets returns the folder with the binaries kube-apiserver and etcd, and an error if one

@@ -20,6 +20,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/crypto-broker/crypto-broker-operator/test/loopback"
 	"github.com/crypto-broker/crypto-broker-operator/test/program"
 )
 
@@ -182,25 +183,15 @@ func startGateway(ctx context.Context, p *programs) (_ *running, err error) {
 	}
 	r.app = &http.Server{Handler: http.HandlerFunc(answer), ReadHeaderTimeout: time.Minute}
 	go func() { _ = r.app.Serve(listener) }() // returns when the listener is closed
-	port, err := freePort()
+	address, err := loopback.Reserve("127.0.0.1")
 	if err != nil {
 		return nil, err
 	}
-	address := "127.0.0.1:" + strconv.Itoa(port)
 	if _, err := r.startBroker(ctx, p, "--session-gateway", address+":"+strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)); err != nil {
 		return nil, err
 	}
 	r.target = []string{"--url", "http://" + address}
 	return r, program.AwaitServer(ctx, "tcp", address)
-}
-
-// freePort returns a free port.
-func freePort() (int, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	return listener.Addr().(*net.TCPAddr).Port, listener.Close()
 }
 
 func answer(w http.ResponseWriter, r *http.Request) {

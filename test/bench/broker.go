@@ -7,7 +7,6 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"errors"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +17,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 	"github.com/crypto-broker/crypto-broker-operator/test/bench/operations"
+	"github.com/crypto-broker/crypto-broker-operator/test/loopback"
 )
 
 const (
@@ -146,7 +146,7 @@ func startBroker(ctx context.Context, o options, programs *programs, as manner) 
 	if err != nil {
 		return nil, 0, err
 	}
-	address, err := freeAddress(ctx)
+	address, err := loopback.Reserve("127.0.0.1")
 	if err != nil {
 		return nil, 0, err
 	}
@@ -184,15 +184,4 @@ func startBroker(ctx context.Context, o options, programs *programs, as manner) 
 		return nil, 0, errors.Join(err, p.stop())
 	}
 	return p, time.Since(began), nil
-}
-
-// freeAddress returns a free address for the status port. If another program takes it
-// before the broker does, the broker fails and says so.
-func freeAddress(ctx context.Context) (string, error) {
-	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return listener.Addr().String(), listener.Close()
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/test/bench/operations"
 	"github.com/crypto-broker/crypto-broker-operator/test/controlgroup"
+	"github.com/crypto-broker/crypto-broker-operator/test/loopback"
 )
 
 // said is one line of a broker's log.
@@ -45,7 +46,7 @@ func sayings(t *testing.T, arguments func(dir, status string) ([]string, error))
 			t.Error(err)
 		}
 	})
-	address, err := freeAddress(t.Context())
+	address, err := loopback.Reserve("127.0.0.1")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -95,6 +95,9 @@ func startServer(ctx context.Context) (*apiServer, error) {
 		ControlPlaneStartTimeout: 2 * time.Minute, // on a busy machine
 		ControlPlaneStopTimeout:  time.Minute,
 	}, helm: helm}
+	if err := apiserver.Reserve(&s.environment.ControlPlane); err != nil {
+		return nil, err
+	}
 	if s.config, err = s.environment.Start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("start the API server: %w", err), s.environment.Stop())
 	}

@@ -19,9 +19,10 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/crypto-broker/crypto-broker-operator/test/loopback"
 )
 
 // process is a program that runs until the test ends.
@@ -190,23 +191,12 @@ service:
 	return c
 }
 
-// reserve returns an address that nobody else gets until the test ends: the port
-// is bound, but not listened on, so that the collector can take it.
+// reserve returns an address that no other program gets.
 func reserve(t *testing.T) string {
 	t.Helper()
-	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	address, err := loopback.Reserve("127.0.0.1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = unix.Close(socket) })
-	err = errors.Join(unix.SetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1),
-		unix.Bind(socket, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	address, err := unix.Getsockname(socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return fmt.Sprintf("127.0.0.1:%d", address.(*unix.SockaddrInet4).Port)
+	return address
 }

@@ -33,7 +33,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
 	"github.com/crypto-broker/crypto-broker-operator/test/issuer"
-	"github.com/crypto-broker/crypto-broker-operator/test/prometheus"
+	"github.com/crypto-broker/crypto-broker-operator/test/loopback"
 )
 
 // keyAccessService is a key access service in a process of its own, with one place for requests and no queue.
@@ -91,7 +91,10 @@ func runKeyAccessService(t *testing.T, host string, variables []string, settings
 	must(t, err)
 	must(t, os.Mkdir(filepath.Join(folder, "keys"), 0o700))
 	must(t, os.WriteFile(filepath.Join(folder, "keys", "ec-1.key"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}), 0o600))
-	address, status := freeAddress(t, host), freeAddress(t, host)
+	address, err := loopback.Reserve(host)
+	must(t, err)
+	status, err := loopback.Reserve(host)
+	must(t, err)
 	s := &keyAccessService{url: "http://" + address, status: status, issuer: issuer.Start(t, issuer.Options{HTTP: true, Audience: "key-access"})}
 	must(t, os.WriteFile(filepath.Join(folder, "config.yaml"), fmt.Appendf(nil, `url: %s/
 bindAddress: %s
@@ -125,16 +128,6 @@ issuers:
 		return reply.Body.Close()
 	})
 	return s
-}
-
-// freeAddress returns a free port of an address of this machine.
-func freeAddress(t *testing.T, host string) string {
-	t.Helper()
-	address, err := prometheus.FreeAddress()
-	must(t, err)
-	_, port, err := net.SplitHostPort(address)
-	must(t, err)
-	return net.JoinHostPort(host, port)
 }
 
 // holdPoliciesBack creates an invalid policy while no webhook refuses it.

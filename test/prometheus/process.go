@@ -7,12 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/test/loopback"
 )
 
 // process is a running Prometheus or Alertmanager.
@@ -27,7 +28,7 @@ type process struct {
 
 // startProcess runs a program with its log in a folder, and waits until it is ready.
 func startProcess(ctx context.Context, name, program, folder string, arguments ...string) (*process, error) {
-	address, err := FreeAddress()
+	address, err := loopback.Reserve("127.0.0.1")
 	if err != nil {
 		return nil, err
 	}
@@ -46,15 +47,6 @@ func startProcess(ctx context.Context, name, program, folder string, arguments .
 		return nil, errors.Join(err, p.stop())
 	}
 	return p, nil
-}
-
-// FreeAddress returns an address on the loopback interface on which nobody listens.
-func FreeAddress() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return listener.Addr().String(), listener.Close()
 }
 
 func (p *process) awaitReady(ctx context.Context) error {

@@ -63,7 +63,9 @@ func startControlPlane(dir string) (*controlPlane, error) {
 		Set("audit-policy-file", policy).
 		Set("audit-log-path", p.auditLog).
 		Set("audit-log-maxsize", "10000") // in MiB; so large that the file is never replaced
-	p.environment.ControlPlane.Etcd = &envtest.Etcd{}
+	if err := apiserver.Reserve(&p.environment.ControlPlane); err != nil {
+		return nil, err
+	}
 	p.environment.ControlPlane.Etcd.Configure().Disable("unsafe-no-fsync")
 	if p.config, err = p.environment.Start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("starting the API server: %w", err), p.environment.Stop())

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/messages"
+	"github.com/crypto-broker/crypto-broker-operator/test/loopback"
 )
 
 // breakOff ends the connection of a request.
@@ -101,9 +102,7 @@ func TestAnApplicationThatFailsHasAnAnswerAndOneLogLine(t *testing.T) {
 // freePort returns a port on which nobody listens.
 func freePort(t testing.TB) uint16 {
 	t.Helper()
-	listener := must((&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0"))
-	defer func() { _ = listener.Close() }()
-	return portOf(t, listener.Addr().String())
+	return portOf(t, must(loopback.Reserve("127.0.0.1")))
 }
 
 func TestTheStatusOfAReplyIsTheOneOfTheApplicationUnlessItHasNoBody(t *testing.T) {
