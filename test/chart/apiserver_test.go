@@ -40,8 +40,8 @@ func init() {
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
 }
 
-// patience is the longest wait for actions that the API server takes by itself.
-const patience = 30 * time.Second
+// patience is the longest wait for actions that the API server takes by itself. On a busy machine it takes a while to compile all policies.
+const patience = 3 * time.Minute
 
 // server is the API server that most tests share, with the chart installed.
 var server *apiServer

@@ -120,7 +120,7 @@ issuers:
 		_ = command.Wait() // the error of a killed process
 		must(t, log.Close())
 	})
-	eventually(t, 30*time.Second, "the key access service answers", func() error {
+	eventually(t, patience, "the key access service answers", func() error {
 		reply, err := http.Get("http://" + s.status + "/metrics")
 		if err != nil {
 			return err

@@ -53,7 +53,7 @@ func asked(pairs ...string) map[string]string {
 func awaitErrors(t testing.TB, pod *corev1.Pod, port int) *stats.Stats {
 	t.Helper()
 	var found *stats.Stats
-	eventually(t, 60*time.Second, "the calls of the application fail", func() (err error) {
+	eventually(t, patience, "the calls of the application fail", func() (err error) {
 		if found, err = appStats(t, pod, port); err == nil && found.Failed < 2 {
 			err = fmt.Errorf("of %d calls %d failed", found.Calls, found.Failed)
 		}
@@ -98,7 +98,7 @@ func TestAPodGetsTheBrokerThatItsAnnotationsAskFor(t *testing.T) {
 	pod = createPod(t, pod)
 	expectSideReachesNobody(t, pod)
 
-	eventually(t, 30*time.Second, "the broker has the key of the Secret", func() error {
+	eventually(t, patience, "the broker has the key of the Secret", func() error {
 		metrics, err := podGet(t.Context(), pod, 9481, "metrics")
 		if err == nil && !strings.Contains(string(metrics), `crypto_broker_keys{state="used"} 1`) {
 			err = fmt.Errorf("the metrics on the chosen port do not say so")

@@ -49,7 +49,7 @@ func TestTheChartBringsTheCatalogueAndLeavesItBehind(t *testing.T) {
 	t.Run("with propagation=kubelet a change annotates no pod", func(t *testing.T) {
 		before := profilesConfigMap(t, namespace)
 		createProfile(t, namespace, "sha-512") // replaces Default of the catalogue
-		eventually(t, 30*time.Second, "the changed set is written", func() error {
+		eventually(t, patience, "the changed set is written", func() error {
 			if profilesConfigMap(t, namespace).ResourceVersion == before.ResourceVersion {
 				return errors.New("it is not")
 			}
@@ -73,7 +73,7 @@ func TestTheChartBringsTheCatalogueAndLeavesItBehind(t *testing.T) {
 // awaitCatalogue waits until each profile of the catalogue is as it should be.
 func awaitCatalogue(t testing.TB, check func(*v1alpha1.ClusterCryptoProfile) error) {
 	t.Helper()
-	eventually(t, time.Minute, "the catalogue is in the cluster", func() error {
+	eventually(t, patience, "the catalogue is in the cluster", func() error {
 		for _, name := range catalogue.Names() {
 			var p v1alpha1.ClusterCryptoProfile
 			if err := shared.client.Get(t.Context(), client.ObjectKey{Name: name}, &p); err != nil {

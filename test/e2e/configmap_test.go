@@ -6,7 +6,6 @@ package e2e
 
 import (
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -36,7 +35,7 @@ func namespaceAdministrator(t testing.TB, namespaces ...string) client.Client {
 func profilesConfigMap(t testing.TB, namespace string) *corev1.ConfigMap {
 	t.Helper()
 	found := &corev1.ConfigMap{}
-	eventually(t, 30*time.Second, "the namespace has its profiles", func() error {
+	eventually(t, patience, "the namespace has its profiles", func() error {
 		return shared.client.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: v1alpha1.ProfilesConfigMap}, found)
 	})
 	return found
@@ -125,5 +124,5 @@ func TestANamespaceThatIsDeletedTakesItsProfilesAlong(t *testing.T) {
 	namespace := newNamespace(t, nil)
 	createProfile(t, namespace, "sha3-512")
 	profilesConfigMap(t, namespace)
-	expectDeletedSoon(t, namespace)
+	expectDeleted(t, namespace)
 }

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -71,7 +70,7 @@ func TestACopyOfAnInjectedPodForDebuggingHasABroker(t *testing.T) {
 func expectSharedIdentity(t testing.TB, namespace, name string) *corev1.Pod {
 	t.Helper()
 	var pod *corev1.Pod
-	eventually(t, 90*time.Second, "the application in "+name+" runs", func() (err error) {
+	eventually(t, patience, "the application in "+name+" runs", func() (err error) {
 		pod, err = shared.clientset.CoreV1().Pods(namespace).Get(t.Context(), name, metav1.GetOptions{})
 		if err == nil && !slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.Name == "app" && s.State.Running != nil }) {
 			err = fmt.Errorf("it is %s: %s", pod.Status.Phase, workload.DescribeContainers(pod))

@@ -47,7 +47,7 @@ func TestEveryPanelHasAnAnswerUnderLoad(t *testing.T) {
 		`sum(rate(crypto_broker_requests_total{code="OK"}[30s])) > 0`,
 		`sum(rate(crypto_broker_requests_total{code!="OK"}[30s])) > 0`,
 	} {
-		eventually(t, 30*time.Second, expression, func() error { _, err := dashboards.Ask(t.Context(), server, expression); return err })
+		eventually(t, patience, expression, func() error { _, err := dashboards.Ask(t.Context(), server, expression); return err })
 	}
 
 	boards, err := dashboards.Read(environment.Chart(shared.Repository))
@@ -57,7 +57,7 @@ func TestEveryPanelHasAnAnswerUnderLoad(t *testing.T) {
 		if board.Name == keyAccessDashboard {
 			continue // the tests of the key access service test the queries of this dashboard
 		}
-		eventually(t, time.Minute, "each query of the dashboard "+board.Name+" has an answer", func() error { return board.ExpectAnswers(t.Context(), server) })
+		eventually(t, patience, "each query of the dashboard "+board.Name+" has an answer", func() error { return board.ExpectAnswers(t.Context(), server) })
 	}
 	if folder := os.Getenv("DASHBOARD_PICTURES"); folder != "" {
 		changeForAWhile(t, profile, began)
@@ -178,7 +178,7 @@ func withholdAProfile(t *testing.T) (namespace string) {
 	weak := createProfile(t, namespace, "sha-256")
 	must(t, shared.client.Patch(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
 		client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"e2e-dashboard":null}}}`))))
-	eventually(t, 30*time.Second, "the weaker profile is withheld", func() error {
+	eventually(t, patience, "the weaker profile is withheld", func() error {
 		if err := shared.client.Get(t.Context(), client.ObjectKeyFromObject(weak), weak); err != nil {
 			return err
 		}

@@ -71,7 +71,7 @@ func TestANamespaceAdministratorCannotWeakenWhatPodsAreServed(t *testing.T) {
 	must(t, shared.client.Patch(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
 		client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"e2e-guard":null}}}`))))
 	var digest []string
-	eventually(t, 30*time.Second, "the weaker profile is withheld", func() error {
+	eventually(t, patience, "the weaker profile is withheld", func() error {
 		if err := shared.client.Get(t.Context(), client.ObjectKeyFromObject(weak), weak); err != nil {
 			return err
 		}

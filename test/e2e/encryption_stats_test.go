@@ -49,7 +49,7 @@ func awaitEncryption(t testing.TB, apps []corev1.Pod, more int64) {
 	t.Helper()
 	before := statsOfAll(t, apps)
 	for i := range apps {
-		eventually(t, time.Minute, fmt.Sprintf("%s has made %d more calls", apps[i].Name, more), func() error {
+		eventually(t, patience, fmt.Sprintf("%s has made %d more calls", apps[i].Name, more), func() error {
 			found, err := encryptionOf(t, &apps[i])
 			if err == nil && (found.Calls < before[i].Calls+more || found.OldDecrypted <= before[i].OldDecrypted) {
 				err = fmt.Errorf("its numbers are %+v, and were %+v", *found, before[i])
@@ -63,7 +63,7 @@ func awaitEncryption(t testing.TB, apps []corev1.Pod, more int64) {
 func awaitFailures(t testing.TB, apps []corev1.Pod, before []encryption, more int64) {
 	t.Helper()
 	for i := range apps {
-		eventually(t, time.Minute, fmt.Sprintf("%d calls of %s fail", more, apps[i].Name), func() error {
+		eventually(t, patience, fmt.Sprintf("%d calls of %s fail", more, apps[i].Name), func() error {
 			found, err := encryptionOf(t, &apps[i])
 			if err == nil && total(found.Failed) < total(before[i].Failed)+more {
 				err = fmt.Errorf("its numbers are %+v", *found)

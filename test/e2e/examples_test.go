@@ -58,7 +58,7 @@ func TestEachExampleServesInAPodWithABroker(t *testing.T) {
 			changeHash(t, profile, "sha3-512")
 			digest3 := sha3.Sum512(input)
 			want := hashed{"sha3-512", hex.EncodeToString(digest3[:])}
-			eventually(t, time.Minute, "the example answers by the changed profile", func() error {
+			eventually(t, patience, "the example answers by the changed profile", func() error {
 				if found := hashBy(t, pod, bytes.NewReader(input)); found != want {
 					return fmt.Errorf("found %+v, expected %+v", found, want)
 				}

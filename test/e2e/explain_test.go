@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -24,7 +23,7 @@ func TestAPodThatWaitsForASecretOfItsKeysIsExplained(t *testing.T) {
 	app.Spec.Template.Annotations[contract.KeysAnnotation] = "broker-keys"
 	must(t, shared.client.Create(t.Context(), app))
 	run := pluginThatEndsWith(t)
-	eventually(t, 2*time.Minute, "the Secret that is missing is named", func() error {
+	eventually(t, patience, "the Secret that is missing is named", func() error {
 		pods, err := shared.clientset.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "app=app"})
 		if err != nil || len(pods.Items) != 1 {
 			return fmt.Errorf("found %d pods: %w", len(pods.Items), err)
@@ -78,7 +77,7 @@ func TestWorkloadsWhoseBrokersTrustASigningKeyThatIsGoneAreFoundExplainedAndRest
 		t.Errorf("found\n%s", said)
 	}
 	readyPods(t, namespace, "app=early", 1)
-	eventually(t, 30*time.Second, "both brokers serve the set", func() error {
+	eventually(t, patience, "both brokers serve the set", func() error {
 		if found := sets(); found["deployment/early"] != "updated Loaded" || found["deployment/late"] != "updated Loaded" {
 			return fmt.Errorf("found %q", found)
 		}

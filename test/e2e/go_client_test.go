@@ -7,7 +7,6 @@ package e2e
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,7 +25,7 @@ func TestTheGoClientLosesNoCallWhenItsBrokerIsKilledTwice(t *testing.T) {
 	found := awaitCalls(t, pod, statsPort, nil, 100)
 	for kill := int32(1); kill <= 2; kill++ {
 		killBroker(t, pod)
-		eventually(t, time.Minute, fmt.Sprintf("the kubelet has started the broker again, time %d", kill), func() error {
+		eventually(t, patience, fmt.Sprintf("the kubelet has started the broker again, time %d", kill), func() error {
 			fresh, err := shared.clientset.CoreV1().Pods(namespace).Get(t.Context(), pod.Name, metav1.GetOptions{})
 			if err != nil {
 				return err

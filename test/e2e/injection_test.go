@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -66,7 +65,7 @@ func TestAJobCompletesWithItsBroker(t *testing.T) {
 		},
 	}
 	must(t, shared.client.Create(t.Context(), job))
-	eventually(t, 60*time.Second, "the job is complete", func() error {
+	eventually(t, patience, "the job is complete", func() error {
 		found, err := shared.clientset.BatchV1().Jobs(namespace).Get(t.Context(), "app", metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -150,7 +149,7 @@ func TestAPodWaitsForItsFirstProfileAndThenHashes(t *testing.T) {
 	namespace := newNamespace(t, nil)
 	pod := appPod(namespace, inject("true"), nil)
 	must(t, shared.client.Create(t.Context(), pod))
-	eventually(t, 60*time.Second, "the broker runs and says that it has no profiles", func() error {
+	eventually(t, patience, "the broker runs and says that it has no profiles", func() error {
 		found, err := brokerProfiles(t, pod)
 		if err == nil && (found.Digest != "" || found.Reason != "NoProfiles") {
 			t.Fatalf("found %+v, expected no digest and the reason NoProfiles", found)
@@ -161,7 +160,7 @@ func TestAPodWaitsForItsFirstProfileAndThenHashes(t *testing.T) {
 		t.Errorf("the application runs without a profile: %+v", found)
 	}
 	createProfile(t, namespace, "sha3-256")
-	eventually(t, 30*time.Second, "the pod is ready", func() error {
+	eventually(t, patience, "the pod is ready", func() error {
 		found, err := shared.clientset.CoreV1().Pods(namespace).Get(t.Context(), pod.Name, metav1.GetOptions{})
 		if err == nil && !workload.Ready(found) {
 			err = fmt.Errorf("%s", workload.DescribeContainers(found))

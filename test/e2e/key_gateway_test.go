@@ -148,7 +148,7 @@ func TestPodsEncryptUnderAKeyInAKeyManagerWhileItsPartsAreRestarted(t *testing.T
 	t.Run("new ciphertexts name the version of a rotated key, and old ones are decrypted", func(t *testing.T) {
 		during(t, apps, "the rotated key is awaited", func() {
 			for i := range apps {
-				eventually(t, 90*time.Second, "new ciphertexts name the new version", func() error {
+				eventually(t, patience, "new ciphertexts name the new version", func() error {
 					found, err := encryptionOf(t, &apps[i])
 					if err == nil && (len(found.KeyIDs) != 2 || !strings.HasPrefix(found.KeyIDs[1], providerName+"/"+providerKey+"#")) {
 						err = fmt.Errorf("ciphertexts named %q", found.KeyIDs)
@@ -230,7 +230,7 @@ func createEncryptionProfiles(t testing.TB, namespace string) {
 	must(t, shared.client.Create(t.Context(), data))
 	// Only pods that are created after the profile get a token for the gateway. If the operator writes the authorities later,
 	// kubelets bring them into pods only after about a minute.
-	eventually(t, time.Minute, "the namespace has the profile Data and the authorities of the gateway", func() error {
+	eventually(t, patience, "the namespace has the profile Data and the authorities of the gateway", func() error {
 		found := profilesConfigMap(t, namespace).Data
 		if !strings.Contains(found["Profiles.yaml"], providerName) || found[contract.KeyGatewayAuthorities] == "" {
 			return fmt.Errorf("found the entries %v", found)
@@ -241,7 +241,7 @@ func createEncryptionProfiles(t testing.TB, namespace string) {
 
 func awaitKeyProviderReady(t testing.TB) {
 	t.Helper()
-	eventually(t, time.Minute, "the key provider is ready", func() error {
+	eventually(t, patience, "the key provider is ready", func() error {
 		found := &v1alpha1.ClusterKeyProvider{}
 		if err := shared.client.Get(t.Context(), client.ObjectKey{Name: providerName}, found); err != nil {
 			return err
@@ -257,7 +257,7 @@ func awaitKeyProviderReady(t testing.TB) {
 func awaitGateways(t testing.TB, fulfilled func([]corev1.Pod) bool) []corev1.Pod {
 	t.Helper()
 	var found []corev1.Pod
-	eventually(t, time.Minute, "both gateways are ready again", func() error {
+	eventually(t, patience, "both gateways are ready again", func() error {
 		found = readyPods(t, environment.Namespace, "app.kubernetes.io/component=key-gateway", 2)
 		if fulfilled != nil && !fulfilled(found) {
 			return fmt.Errorf("the gateways are %s and %s, with %d restarts", found[0].Name, found[1].Name, restarts(found))

@@ -7,7 +7,6 @@ package e2e
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -61,7 +60,7 @@ func TestTheJobsOfACronJobCompleteWithTheirBrokers(t *testing.T) {
 			}},
 		},
 	}))
-	eventually(t, 2*time.Minute, "a job of the CronJob is complete", func() error {
+	eventually(t, patience, "a job of the CronJob is complete", func() error {
 		jobs, err := shared.clientset.BatchV1().Jobs(namespace).List(t.Context(), metav1.ListOptions{})
 		if err != nil {
 			return err

@@ -37,7 +37,7 @@ func newNamespace(t testing.TB, labels map[string]string) string {
 		}
 	})
 	// Pods are refused until the controller has made the account.
-	eventually(t, 30*time.Second, "the namespace has its default service account", func() error {
+	eventually(t, patience, "the namespace has its default service account", func() error {
 		_, err := shared.clientset.CoreV1().ServiceAccounts(namespace.Name).Get(t.Context(), "default", metav1.GetOptions{})
 		return err
 	})

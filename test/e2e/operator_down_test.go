@@ -67,23 +67,16 @@ func TestWithoutTheOperator(t *testing.T) {
 		expectRefused(t, shared.client.Create(t.Context(), appPod(labelled, nil, nil)), "labelled.inject.cryptobroker.io")
 		must(t, shared.client.Create(t.Context(), appPod(labelled, inject("false"), nil)))
 	})
-	t.Run("a namespace is deleted soon", func(t *testing.T) { expectDeletedSoon(t, deleted) })
+	t.Run("a namespace is deleted", func(t *testing.T) { expectDeleted(t, deleted) })
 	t.Run("pods serve on", func(t *testing.T) {
 		expectNoFailure(t, pod, awaitCalls(t, pod, statsPort, mustStats(t, pod), 50))
 	})
 }
 
-// expectDeletedSoon deletes a namespace without pods. Kubernetes waits five seconds before it begins to empty a namespace, and pods
-// would take longer still.
-func expectDeletedSoon(t *testing.T, namespace string) {
+// expectDeleted deletes a namespace without pods. A namespace whose objects cannot be deleted stays for ever.
+func expectDeleted(t *testing.T, namespace string) {
 	t.Helper()
-	began := time.Now()
-	if output, err := kubectl(t, "", "delete", "namespace", namespace, "--timeout=30s"); err != nil {
+	if output, err := kubectl(t, "", "delete", "namespace", namespace, "--timeout="+patience.String()); err != nil {
 		t.Fatalf("%v\n%s", err, output)
-	}
-	took := time.Since(began)
-	t.Logf("the namespace was gone after %.1f s", took.Seconds())
-	if took > 25*time.Second {
-		t.Errorf("deleting the namespace took %.1f s, expected at most 25 s", took.Seconds())
 	}
 }

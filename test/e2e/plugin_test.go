@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -79,7 +78,7 @@ func TestAPodThatMissesItsBrokerIsFoundToldAndRestarted(t *testing.T) {
 	// The namespace asks for brokers only after its pods are there.
 	must(t, shared.client.Patch(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
 		client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, contract.InjectionLabel, contract.InjectionEnabled))))
-	eventually(t, 30*time.Second, "the Deployment is told that its pods have no broker", func() error {
+	eventually(t, patience, "the Deployment is told that its pods have no broker", func() error {
 		events, err := shared.clientset.EventsV1().Events(namespace).List(t.Context(), metav1.ListOptions{})
 		if err != nil {
 			return err
@@ -105,7 +104,7 @@ func TestAPodThatMissesItsBrokerIsFoundToldAndRestarted(t *testing.T) {
 
 	readyPods(t, namespace, "app=app", 2)
 	awaitPropagated(t, profile, 2)
-	eventually(t, 30*time.Second, "both pods serve the set", func() error {
+	eventually(t, patience, "both pods serve the set", func() error {
 		pods := seenPods(t, run("pods", "-n", namespace, "-o", "json"))
 		for _, pod := range pods {
 			if pod.Broker != "current" || pod.Set != "updated" || pod.Digest != profile.Status.Digest {

@@ -41,7 +41,7 @@ func createProfile(t testing.TB, namespace, algorithm string) *v1alpha1.CryptoPr
 // changeSpec changes the spec of a profile, which the operator may be changing as well: it writes the status.
 func changeSpec(t *testing.T, profile *v1alpha1.CryptoProfile, change func(*v1alpha1.ProfileSpec)) {
 	t.Helper()
-	eventually(t, 30*time.Second, "the profile is changed", func() error {
+	eventually(t, patience, "the profile is changed", func() error {
 		if err := shared.client.Get(t.Context(), client.ObjectKeyFromObject(profile), profile); err != nil {
 			return err
 		}
@@ -108,7 +108,7 @@ func signing() *v1alpha1.SignCertificate {
 // awaitPropagated waits until the status of a namespace's profile counts that many pods, all of which serve it.
 func awaitPropagated(t testing.TB, profile *v1alpha1.CryptoProfile, pods int32) {
 	t.Helper()
-	eventually(t, 30*time.Second, fmt.Sprintf("the status of %s counts %d updated pods", profile.Name, pods), func() error {
+	eventually(t, patience, fmt.Sprintf("the status of %s counts %d updated pods", profile.Name, pods), func() error {
 		if err := shared.client.Get(t.Context(), client.ObjectKeyFromObject(profile), profile); err != nil {
 			return err
 		}

@@ -165,7 +165,7 @@ func refuseAnnotations(t testing.TB, pod *corev1.Pod) {
 		})
 	}
 	operator := as(t, environment.OperatorUser)
-	eventually(t, 30*time.Second, "the operator may not annotate "+pod.Name, func() error {
+	eventually(t, patience, "the operator may not annotate "+pod.Name, func() error {
 		err := operator.Status().Patch(t.Context(), pod.DeepCopy(),
 			client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"e2e"}}}`, contract.ProfilesDigestAnnotation)), client.DryRunAll)
 		if err == nil || !strings.Contains(err.Error(), "the test refuses annotations") {
@@ -188,7 +188,7 @@ func TestABrokerThatTheOperatorCannotReachIsUnverified(t *testing.T) {
 	for _, pod := range []*corev1.Pod{reached, cut} {
 		awaitAlgorithm(t, pod, "sha3-512", changed, changeTimeout)
 	}
-	eventually(t, 30*time.Second, "the profile's status says that one of two brokers is not verified", func() error {
+	eventually(t, patience, "the profile's status says that one of two brokers is not verified", func() error {
 		must(t, shared.client.Get(t.Context(), client.ObjectKeyFromObject(profile), profile))
 		status := profile.Status
 		condition := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionPropagated)

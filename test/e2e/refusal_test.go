@@ -59,7 +59,7 @@ func TestABrokenFileDoesNotReplaceAGoodSet(t *testing.T) {
 	broken.Data["Profiles.yaml"] = "- Name: Default\n  API: {HashData: {HashAlg: "
 	must(t, operator.Update(t.Context(), broken))
 	wake(t, operator, pod)
-	eventually(t, 30*time.Second, "the broker says that it refused the newer set", func() error {
+	eventually(t, patience, "the broker says that it refused the newer set", func() error {
 		found, err := brokerProfiles(t, pod)
 		if err == nil && (found.Reason != "SignatureRejected" || found.Digest != good.Digest) {
 			err = fmt.Errorf("it says %+v", found)
@@ -74,7 +74,7 @@ func TestABrokenFileDoesNotReplaceAGoodSet(t *testing.T) {
 	}
 
 	startOperator(t)
-	eventually(t, 30*time.Second, "the operator has put the good set back", func() error {
+	eventually(t, patience, "the operator has put the good set back", func() error {
 		if found := profilesConfigMap(t, namespace); found.Data["Profiles.yaml"] == broken.Data["Profiles.yaml"] {
 			return fmt.Errorf("the ConfigMap still holds %q", found.Data["Profiles.yaml"])
 		}

@@ -53,7 +53,7 @@ func TestTheOperatorIsRemovedInAnyOrderWhilePodsCall(t *testing.T) {
 
 	t.Run("the webhook of pods alone: profiles are written, and helm upgrade heals", func(t *testing.T) {
 		kubectlDelete(t, "mutatingwebhookconfiguration", environment.Release)
-		eventually(t, 30*time.Second, "pods that ask are refused, with the way out", func() error {
+		eventually(t, patience, "pods that ask are refused, with the way out", func() error {
 			if err := admit(t.Context(), r.namespace); err == nil || !strings.Contains(err.Error(), "helm upgrade puts the MutatingWebhookConfiguration back") {
 				return fmt.Errorf("found %w", err)
 			}
@@ -119,13 +119,13 @@ func (r *removal) install(t *testing.T) {
 	_, err := shared.helm.Install(t.Context(), environment.Chart(shared.Repository), &shared.Images)
 	must(t, err)
 	awaitLeader(t)
-	eventually(t, 30*time.Second, "the profile can be made", func() error {
+	eventually(t, patience, "the profile can be made", func() error {
 		if err := shared.client.Create(t.Context(), r.profile()); !apierrors.IsAlreadyExists(err) {
 			return err
 		}
 		return nil
 	})
-	eventually(t, 30*time.Second, "pods are injected", func() error { return admit(t.Context(), r.namespace) })
+	eventually(t, patience, "pods are injected", func() error { return admit(t.Context(), r.namespace) })
 	fresh := createPod(t, appPod(r.namespace, inject("true"), nil))
 	awaitCalls(t, fresh, statsPort, nil, 10)
 	if found := mustStats(t, fresh); found.Algorithm != "sha3-512" {
@@ -143,7 +143,7 @@ func expectReadyWithout(t *testing.T, kind string) {
 	must(t, err)
 	for i := range pods.Items {
 		replica := &pods.Items[i]
-		eventually(t, 30*time.Second, replica.Name+" reports what is missing", func() error {
+		eventually(t, patience, replica.Name+" reports what is missing", func() error {
 			metrics, err := podGet(t.Context(), replica, 8080, "metrics")
 			if want := fmt.Sprintf("crypto_broker_operator_webhook_configuration_missing{kind=%q} 1", kind); err == nil && !strings.Contains(string(metrics), want) {
 				err = fmt.Errorf("found no line %s", want)

@@ -7,7 +7,6 @@ package e2e
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,7 +34,7 @@ func TestABrokerThatIsKilledServesAllItsContainersAgainWithoutARestartOfTheirs(t
 	}
 	killBroker(t, pod)
 	var restarts int32
-	eventually(t, 30*time.Second, "the kubelet has started the broker again", func() error {
+	eventually(t, patience, "the kubelet has started the broker again", func() error {
 		found, err := shared.clientset.CoreV1().Pods(namespace).Get(t.Context(), pod.Name, metav1.GetOptions{})
 		if err != nil {
 			return err

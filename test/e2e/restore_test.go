@@ -60,7 +60,7 @@ func TestEtcdIsRestoredFromABackupUnderRunningPods(t *testing.T) {
 		expected := served
 		expected.Reason = "RevisionRejected"
 		var touched time.Time
-		eventually(t, 60*time.Second, "the broker refuses it", func() error {
+		eventually(t, patience, "the broker refuses it", func() error {
 			// The kubelet, too, takes a moment until it watches the restored ConfigMap.
 			if time.Since(touched) > time.Second {
 				touch(t, shared.client, pod)
@@ -84,7 +84,7 @@ func TestEtcdIsRestoredFromABackupUnderRunningPods(t *testing.T) {
 		if !apierrors.IsNotFound(err) {
 			t.Errorf("asked for it, the API server says %v, expected that it is not found", err)
 		}
-		eventually(t, 60*time.Second, "the kubelet has ended its containers", func() error {
+		eventually(t, patience, "the kubelet has ended its containers", func() error {
 			if id := brokerStatus(t, late).ContainerID; runningTasks(t)[id] != "" {
 				return fmt.Errorf("%s runs", id)
 			}
@@ -144,7 +144,7 @@ func TestASigningSecretThatIsPutBackAloneIsReportedAndBrokersServeOn(t *testing.
 	must(t, err)
 	awaitTrust(t, namespace, "the key of the backup", func(keys string) bool { return keys == trustedKeys(t, old) })
 	awaitAlgorithm(t, old, "sha3-512", changeHash(t, profile, "sha3-512"), changeTimeout)
-	eventually(t, 60*time.Second, "the profile's status says that a broker refuses the set", func() error {
+	eventually(t, patience, "the profile's status says that a broker refuses the set", func() error {
 		must(t, shared.client.Get(t.Context(), client.ObjectKeyFromObject(profile), profile))
 		degraded := meta.FindStatusCondition(profile.Status.Conditions, v1alpha1.ConditionDegraded)
 		if degraded == nil || degraded.Status != metav1.ConditionTrue || degraded.Reason != v1alpha1.ReasonSetRefused {

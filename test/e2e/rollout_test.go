@@ -59,7 +59,7 @@ func TestARolloutThatBreaksOnePodGoesBackByItself(t *testing.T) {
 	first := awaitDigests(t, pods, "sha-512", 2)
 	before := mustStats(t, &first[0])
 	killBroker(t, &first[0])
-	eventually(t, 30*time.Second, "the kubelet has started the broker again", func() error {
+	eventually(t, patience, "the kubelet has started the broker again", func() error {
 		found, err := shared.clientset.CoreV1().Pods(namespace).Get(t.Context(), first[0].Name, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -88,7 +88,7 @@ func TestARolloutThatBreaksOnePodGoesBackByItself(t *testing.T) {
 // them.
 func awaitDigests(t *testing.T, pods []corev1.Pod, algorithm string, want int) (found []corev1.Pod) {
 	t.Helper()
-	eventually(t, time.Minute, fmt.Sprintf("%d pods get digests by %s", want, algorithm), func() error {
+	eventually(t, patience, fmt.Sprintf("%d pods get digests by %s", want, algorithm), func() error {
 		found = nil
 		for i := range pods {
 			seen, err := appStats(t, &pods[i], statsPort)

@@ -15,7 +15,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -69,7 +68,7 @@ func TestNoLogEventOrMetricOfTheClusterHasASecret(t *testing.T) {
 		}
 		return string(log)
 	}
-	eventually(t, 90*time.Second, "the broker has a record of a served and of a refused call, and the cluster an event of the failure", func() error {
+	eventually(t, patience, "the broker has a record of a served and of a refused call, and the cluster an event of the failure", func() error {
 		log := logs(pod, contract.BrokerContainer)
 		events, err := kubectl(t, "", "get", "events", "-n", namespace, "-o", "yaml")
 		if err != nil {

@@ -74,7 +74,7 @@ func TestAPodServesEncryptedSessionsAsThePageShows(t *testing.T) {
 		body, err := io.ReadAll(response.Body)
 		return response.StatusCode, string(body), err
 	}
-	eventually(t, time.Minute, "the Service reaches the gateway", func() error {
+	eventually(t, patience, "the Service reaches the gateway", func() error {
 		_, _, err := get(plain.URL, "/health")
 		return err
 	})

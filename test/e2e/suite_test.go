@@ -90,6 +90,9 @@ func kubectl(t testing.TB, input string, arguments ...string) (string, error) {
 	return shared.cluster.KubectlRun(t.Context(), strings.NewReader(input), arguments...)
 }
 
+// patience is how long a test waits for something whose speed it does not test. On a busy machine a pod may take more than a minute.
+const patience = 3 * time.Minute
+
 // eventually repeats a check until it succeeds, and fails the test with its last error when that takes too long.
 func eventually(t testing.TB, within time.Duration, what string, check func() error) {
 	t.Helper()

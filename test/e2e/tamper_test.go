@@ -43,7 +43,7 @@ func withoutConfigMapPolicy(t *testing.T) {
 func awaitBroker(t testing.TB, pod *corev1.Pod, expected brokerState) brokerState {
 	t.Helper()
 	var found brokerState
-	eventually(t, 90*time.Second, fmt.Sprintf("the broker says %s of revision %d", expected.Reason, expected.Revision), func() (err error) {
+	eventually(t, patience, fmt.Sprintf("the broker says %s of revision %d", expected.Reason, expected.Revision), func() (err error) {
 		if found, err = brokerProfiles(t, pod); err != nil {
 			return err
 		}
@@ -102,7 +102,7 @@ func TestABrokerTakesNoSetButTheNewestOfItsNamespace(t *testing.T) {
 		t.Run(attempt.sentence+" is not served", func(t *testing.T) {
 			pod := attempt.pod
 			// The API server takes a moment to notice that a policy was deleted.
-			eventually(t, 60*time.Second, "the namespace's administrator has done it", func() error {
+			eventually(t, patience, "the namespace's administrator has done it", func() error {
 				found := &corev1.ConfigMap{}
 				if err := administrator.Get(t.Context(), key, found); err != nil {
 					return err
@@ -120,7 +120,7 @@ func TestABrokerTakesNoSetButTheNewestOfItsNamespace(t *testing.T) {
 			if attempt.kill {
 				restarts := brokerStatus(t, pod).RestartCount
 				killBroker(t, pod)
-				eventually(t, 90*time.Second, "the kubelet has started the broker again", func() error {
+				eventually(t, patience, "the kubelet has started the broker again", func() error {
 					found, err := shared.clientset.CoreV1().Pods(namespace).Get(t.Context(), pod.Name, metav1.GetOptions{})
 					if err != nil {
 						return err
@@ -141,7 +141,7 @@ func TestABrokerTakesNoSetButTheNewestOfItsNamespace(t *testing.T) {
 	}
 
 	startOperator(t)
-	eventually(t, 60*time.Second, "the operator has signed the set with a higher revision", func() error {
+	eventually(t, patience, "the operator has signed the set with a higher revision", func() error {
 		found, err := brokerProfiles(t, pod)
 		if err == nil && (found.Digest != served.Digest || found.Revision <= served.Revision || found.Reason != "Loaded") {
 			err = fmt.Errorf("the broker says %+v", found)
@@ -190,7 +190,7 @@ func rotateSigningKey(t testing.TB, old *corev1.Pod) {
 // awaitTrust waits until new pods of a namespace trust the keys that are expected.
 func awaitTrust(t testing.TB, namespace, what string, expected func(keys string) bool) {
 	t.Helper()
-	eventually(t, 30*time.Second, "new pods trust "+what, func() error {
+	eventually(t, patience, "new pods trust "+what, func() error {
 		pod := appPod(namespace, inject("true"), nil)
 		if err := shared.client.Create(t.Context(), pod, client.DryRunAll); err != nil {
 			return err

@@ -126,7 +126,7 @@ func (n *nations) expect(t *testing.T, app *corev1.Pod, file []byte, status int,
 
 func (n *nations) eventually(t *testing.T, app *corev1.Pod, file []byte, status int, text string) {
 	t.Helper()
-	eventually(t, time.Minute, fmt.Sprintf("the application answers with the status %d", status), func() error {
+	eventually(t, patience, fmt.Sprintf("the application answers with the status %d", status), func() error {
 		return decrypts(t, app, file, status, text)
 	})
 }
@@ -135,7 +135,7 @@ func (n *nations) eventually(t *testing.T, app *corev1.Pod, file []byte, status 
 // that contains all given parts.
 func (n *nations) expectOfA(t *testing.T, file []byte, own string, other ...string) {
 	t.Helper()
-	eventually(t, 30*time.Second, "nation A has asked nation B", func() error {
+	eventually(t, patience, "nation A has asked nation B", func() error {
 		results, err := n.askA(t, file)
 		if err != nil {
 			return err

@@ -123,7 +123,7 @@ func deleteLease(t testing.TB) {
 // awaitOperatorPods waits until the operator has that many pods.
 func awaitOperatorPods(t testing.TB, count int) {
 	t.Helper()
-	eventually(t, time.Minute, fmt.Sprintf("the operator has %d pods", count), func() error {
+	eventually(t, patience, fmt.Sprintf("the operator has %d pods", count), func() error {
 		found, err := shared.clientset.CoreV1().Pods(environment.Namespace).List(t.Context(), metav1.ListOptions{})
 		if err == nil && len(found.Items) != count {
 			err = fmt.Errorf("there are %d", len(found.Items))
@@ -135,7 +135,7 @@ func awaitOperatorPods(t testing.TB, count int) {
 // awaitLeader waits until one of the present pods of the operator is the leader.
 func awaitLeader(t testing.TB) {
 	t.Helper()
-	eventually(t, time.Minute, "one of the operator's pods is elected", func() error {
+	eventually(t, patience, "one of the operator's pods is elected", func() error {
 		lease, err := shared.clientset.CoordinationV1().Leases(environment.Namespace).Get(t.Context(), v1alpha1.LeaderElectionLease, metav1.GetOptions{})
 		if err != nil {
 			return err

@@ -52,7 +52,7 @@ func appDeployment(namespace, name string, replicas int32, environment map[strin
 func readyPods(t testing.TB, namespace, label string, count int) []corev1.Pod {
 	t.Helper()
 	var ready []corev1.Pod
-	eventually(t, 90*time.Second, fmt.Sprintf("%d pods of %s with %s are ready", count, namespace, label), func() error {
+	eventually(t, patience, fmt.Sprintf("%d pods of %s with %s are ready", count, namespace, label), func() error {
 		list, err := shared.clientset.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: label})
 		if err != nil {
 			return err
@@ -76,7 +76,7 @@ func createPod(t testing.TB, pod *corev1.Pod) *corev1.Pod {
 	t.Helper()
 	must(t, shared.client.Create(t.Context(), pod))
 	name := pod.Name
-	eventually(t, 90*time.Second, "the pod "+name+" is ready", func() error {
+	eventually(t, patience, "the pod "+name+" is ready", func() error {
 		found, err := shared.clientset.CoreV1().Pods(pod.Namespace).Get(t.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -128,7 +128,7 @@ func mustStats(t testing.TB, pod *corev1.Pod) *stats.Stats {
 func awaitCalls(t testing.TB, pod *corev1.Pod, port int, before *stats.Stats, more int64) *stats.Stats {
 	t.Helper()
 	var found *stats.Stats
-	eventually(t, 60*time.Second, fmt.Sprintf("the application in %s has made %d more calls", pod.Name, more), func() (err error) {
+	eventually(t, patience, fmt.Sprintf("the application in %s has made %d more calls", pod.Name, more), func() (err error) {
 		if found, err = appStats(t, pod, port); err != nil {
 			return err
 		}

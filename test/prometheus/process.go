@@ -16,6 +16,9 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/loopback"
 )
 
+// readyTime is how long a program may take to start and to end, on a busy machine too.
+const readyTime = 2 * time.Minute
+
 // process is a running Prometheus or Alertmanager.
 type process struct {
 	// URL is the address of its HTTP API, on the loopback interface.
@@ -50,7 +53,7 @@ func startProcess(ctx context.Context, name, program, folder string, arguments .
 }
 
 func (p *process) awaitReady(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, readyTime)
 	defer cancel()
 	for {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.URL+"/-/ready", nil)
@@ -70,7 +73,7 @@ func (p *process) awaitReady(ctx context.Context) error {
 			p.exited <- exit
 			return errors.Join(fmt.Errorf("%s ended: %s", p.name, p.lastLog()), exit)
 		case <-ctx.Done():
-			return fmt.Errorf("%s was not ready within 30 s: %w: %s", p.name, err, p.lastLog())
+			return fmt.Errorf("%s was not ready within %s: %w: %s", p.name, readyTime, err, p.lastLog())
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
@@ -100,8 +103,8 @@ func (p *process) end() error {
 	select {
 	case err := <-p.exited:
 		return err
-	case <-time.After(20 * time.Second):
+	case <-time.After(readyTime):
 		err := p.command.Process.Kill()
-		return errors.Join(fmt.Errorf("%s did not end within 20 s and was killed", p.name), err, <-p.exited)
+		return errors.Join(fmt.Errorf("%s did not end within %s and was killed", p.name, readyTime), err, <-p.exited)
 	}
 }
