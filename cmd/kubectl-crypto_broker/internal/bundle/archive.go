@@ -29,13 +29,22 @@ fields that support needs:
 - of annotations and labels: the ones of cryptobroker.io that Kubernetes or the operator reads, and app.kubernetes.io
 - of pods: the state of the broker, and no other container
 - of the operator's arguments: values of flags that are known to have no secret
+- of the operator's logs: all lines, without values of its variables and without other arguments, if these have 6 bytes or more
 - of webhook configurations: what identifies the certificates in the caBundle
 - of profiles: all but the settings of an external key manager
 - of events: those that the operator has written
 `
 
-// privateKey matches a private key in PEM.
-var privateKey = regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(-----END [A-Z ]*PRIVATE KEY-----|$)`)
+var (
+	// privateKey matches a private key in PEM.
+	privateKey = regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(-----END [A-Z ]*PRIVATE KEY-----|$)`)
+	// endOfPrivateKey matches what is left of a private key if the first lines of a log were cut off. Lines
+	// may begin with a time.
+	endOfPrivateKey = regexp.MustCompile(`(?m)(^([0-9]\S+ )?[A-Za-z0-9+/=]{1,76}\r?\n)*^.*-----END [A-Z ]*PRIVATE KEY-----`)
+)
+
+// keyLeftOut takes the place of a private key.
+const keyLeftOut = "(a private key was left out)"
 
 // archive is a tar.gz that is being written.
 type archive struct {
@@ -53,7 +62,7 @@ func newArchive(w io.Writer, made time.Time) *archive {
 
 // text adds a file.
 func (a *archive) text(name, content string) error {
-	content = privateKey.ReplaceAllString(content, "(a private key was left out)")
+	content = endOfPrivateKey.ReplaceAllString(privateKey.ReplaceAllString(content, keyLeftOut), keyLeftOut)
 	a.names = append(a.names, name)
 	header := &tar.Header{Name: path.Join(folder, name), Mode: 0o600, Size: int64(len(content)), ModTime: a.made, Format: tar.FormatPAX}
 	if err := a.files.WriteHeader(header); err != nil {

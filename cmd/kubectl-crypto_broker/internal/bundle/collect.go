@@ -6,29 +6,20 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"path"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/injected"
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
-	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/apierror"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/check"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/effective"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/installation"
 )
 
-const (
-	// logBytes is the number of bytes of the end of each container's log in the archive.
-	logBytes = 4 << 20
-	// logLines is the number of lines of it.
-	logLines = 20000
-	// setsPage is the number of ConfigMaps that are read at a time, each of up to 1 MiB.
-	setsPage = 20
-)
+// setsPage is the number of ConfigMaps that are read at a time, each of up to 1 MiB.
+const setsPage = 20
 
 // Collector collects an archive.
 type Collector struct {
@@ -95,34 +86,6 @@ func (c *Collector) lease(ctx context.Context, o installation.Operator, a *archi
 		return a.without("the Lease of the leader", err)
 	}
 	return a.object("operator/lease.yaml", map[string]any{"metadata": aboutOf(lease), "holder": lease.Spec.HolderIdentity, "renewed": lease.Spec.RenewTime})
-}
-
-// logs adds the ends of the operator's logs. The operator logs no keys.
-func (c *Collector) logs(ctx context.Context, o installation.Operator, a *archive) error {
-	if o.Deployment == nil {
-		return nil
-	}
-	pods, err := c.Client.CoreV1().Pods(o.Namespace).List(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(o.Deployment.Spec.Selector)})
-	if err != nil {
-		return a.without("the operator's pods", err)
-	}
-	for i := range pods.Items {
-		if err := c.log(ctx, &pods.Items[i], a); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (c *Collector) log(ctx context.Context, pod *corev1.Pod, a *archive) error {
-	bytes, lines := int64(logBytes), int64(logLines)
-	text, err := apierror.Body(c.Client.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{
-		Container: "operator", LimitBytes: &bytes, TailLines: &lines, Timestamps: true,
-	}).Do(ctx))
-	if err != nil {
-		return a.without("the log of pod "+pod.Name, err)
-	}
-	return a.text(path.Join("operator/logs", pod.Name+".log"), string(text))
 }
 
 func (c *Collector) webhooks(_ context.Context, o installation.Operator, a *archive) error {

@@ -45,8 +45,13 @@ var flags = []string{
 	"ca-secret-name", "key-gateway-service", "signing-secret-name", "signing-key-lifetime", "injection-template", "mutating-webhook-configuration",
 	"validating-webhook-configuration", "propagation", "excluded-namespaces", "catalogue", "catalogue-namespaces", "minimum-strength",
 	"broker-image", "allowed-broker-images", "broker-image-pull-policy", "broker-status-port", "broker-cpu-request", "broker-memory-request",
-	"broker-memory-limit", "broker-log-level", "broker-require-fips", "socket-group",
+	"broker-memory-limit", "broker-log-level", "broker-require-fips", "socket-group", "audit", "traces-ratio", "metrics-secure",
+	"webhook-certificate-dir", "key-access-rego-dir", "broker-certificates", "broker-traces-protocol", "broker-traces-sampler",
+	"broker-traces-sampler-argument",
 }
+
+// operatorContainer is the container of the operator's pods that has its log and its arguments.
+const operatorContainer = "operator"
 
 // about identifies an object.
 type about struct {
@@ -123,6 +128,7 @@ func setOf(found *corev1.ConfigMap) set {
 	if document == nil {
 		return s
 	}
+	document.KMS = nil
 	for i := range document.Profiles {
 		document.Profiles[i].KMS = nil
 	}
@@ -180,24 +186,34 @@ type deployment struct {
 func deploymentOf(d *appsv1.Deployment, replicas int32) deployment {
 	reduced := deployment{About: aboutOf(d), Replicas: replicas, Available: d.Status.AvailableReplicas, Updated: d.Status.UpdatedReplicas}
 	for _, c := range d.Spec.Template.Spec.Containers {
-		if c.Name != "operator" {
+		if c.Name != operatorContainer {
 			continue
 		}
 		reduced.Image, reduced.Resources = c.Image, corev1.ResourceRequirements{Limits: c.Resources.Limits, Requests: c.Resources.Requests}
-		for _, argument := range c.Args {
-			flag, value, has := strings.Cut(argument, "=")
-			switch {
-			case has && slices.Contains(flags, strings.TrimPrefix(flag, "--")):
-				reduced.Arguments = append(reduced.Arguments, flag+"="+value)
-			case strings.HasPrefix(flag, "--") && (has || slices.Contains(flags, strings.TrimPrefix(flag, "--"))):
-				reduced.Arguments = append(reduced.Arguments, flag)
-			}
-		}
+		reduced.Arguments, _ = reduceArguments(c.Args)
 		for _, variable := range c.Env {
 			reduced.Variables = append(reduced.Variables, variable.Name)
 		}
 	}
 	return reduced
+}
+
+// reduceArguments returns the operator's arguments for the archive, and the texts of the arguments that it
+// leaves out.
+func reduceArguments(arguments []string) (reduced, leftOut []string) {
+	for _, argument := range arguments {
+		flag, value, has := strings.Cut(argument, "=")
+		isFlag := strings.HasPrefix(flag, "--")
+		switch known := isFlag && slices.Contains(flags, strings.TrimPrefix(flag, "--")); {
+		case known:
+			reduced = append(reduced, argument)
+		case isFlag && has:
+			reduced, leftOut = append(reduced, flag), append(leftOut, value)
+		case !isFlag:
+			leftOut = append(leftOut, argument)
+		}
+	}
+	return reduced, leftOut
 }
 
 // webhook is an entry of a webhook configuration in the archive.
