@@ -191,7 +191,7 @@ func TestAClusterWideChangeGoesToSelectedNamespacesFirst(t *testing.T) {
 	production := []string{namespace(t, label), namespace(t, label)}
 	orders := clusterHashing("orders", "sha-256", label)
 	orders.Spec.Rollout = &v1alpha1.Rollout{Steps: []v1alpha1.RolloutStep{
-		{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"stage": "test"}}},
+		{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"stage": "test"}}, Pause: &v1alpha1.RolloutPause{}},
 		{SetWeight: ptr.To[int32](50), Pause: &v1alpha1.RolloutPause{}},
 	}}
 	create(t, orders)
@@ -204,6 +204,19 @@ func TestAClusterWideChangeGoesToSelectedNamespacesFirst(t *testing.T) {
 		expectFile(t, ns, fileOf("orders", "sha-256"))
 	}
 	update(t, orders, func(p *v1alpha1.ClusterCryptoProfile) { p.Spec.API.HashData.HashAlg = "sha-512" })
+	expectRollout(t, orders, append(others, tested...), v1alpha1.RolloutPaused, 0, 3, 0) // the sets of the other namespaces have the old profile alone
+	eventually(t, "the status counts all pods", func() error {
+		if err := apiServer.Get(t.Context(), client.ObjectKeyFromObject(orders), orders); err != nil {
+			return err
+		}
+		if r := orders.Status.Rollout; r.NewPods != 3 || r.OldPods != 6 {
+			return fmt.Errorf("found %d pods with the new profile and %d with the old one, expected 3 and 6", r.NewPods, r.OldPods)
+		}
+		return nil
+	})
+	update(t, orders, func(p *v1alpha1.ClusterCryptoProfile) {
+		p.Annotations = map[string]string{v1alpha1.PromoteAnnotation: p.Status.Rollout.Attempt + "/1"}
+	})
 	expectRollout(t, orders, append(others, tested...), v1alpha1.RolloutPaused, 50, 6, 3)
 	if new, old := rolledOut(tested); new != 3 || old != 0 {
 		t.Errorf("in the selected namespace %d pods have the new profile and %d the old one", new, old)

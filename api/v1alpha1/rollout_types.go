@@ -2,7 +2,11 @@
 
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // Rollout brings a change of a profile to some pods first. While it lasts, each
 // broker serves either the new profile or the one that was served before.
@@ -167,3 +171,19 @@ func (s *RolloutStatus) HasFailed() bool {
 // Reason returns the phase as the reason of conditions and events, such as
 // "RolloutPaused".
 func (s *RolloutStatus) Reason() string { return "Rollout" + s.Phase }
+
+// Reach returns in words which pods have been reached at this status of a rollout.
+func (s *RolloutStatus) Reach(of *Rollout) string {
+	selects := false
+	for i := range of.Steps[:min(int(s.Step), len(of.Steps))] {
+		selects = selects || of.Steps[i].NamespaceSelector != nil
+	}
+	switch {
+	case !selects || s.Weight == 100:
+		return fmt.Sprintf("%d %% of the pods", s.Weight)
+	case s.Weight == 0:
+		return "all pods of the selected namespaces"
+	default:
+		return fmt.Sprintf("all pods of the selected namespaces and %d %% of the others", s.Weight)
+	}
+}

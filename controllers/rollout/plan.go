@@ -81,7 +81,7 @@ func (a attempt) begin(status v1alpha1.RolloutStatus, step int32, now time.Time)
 	status.Phase, status.Step, status.Since, status.Confirmed = v1alpha1.RolloutProgressing, step, metav1.NewTime(now), nil
 	status.Weight = weightAt(a.spec, step)
 	status.Below = max(status.Below, below(a.places, status.Weight))
-	status.Message = fmt.Sprintf("Step %d of %d: brings the new profile to %d %% of the pods.", step, len(a.spec.Steps), status.Weight)
+	status.Message = fmt.Sprintf("Step %d of %d: brings the new profile to %s.", step, len(a.spec.Steps), status.Reach(a.spec))
 	return status
 }
 

@@ -240,3 +240,19 @@ func TestWhatSomebodyAsksCountsForOneAttempt(t *testing.T) {
 		}
 	}
 }
+
+func TestTheMessageOfAStepSaysWhichPodsItReaches(t *testing.T) {
+	staging := &metav1.LabelSelector{MatchLabels: map[string]string{"stage": "staging"}}
+	a := attempt{digest: "sha256:new", spec: &v1alpha1.Rollout{Steps: []v1alpha1.RolloutStep{
+		{SetWeight: ptr.To[int32](10)}, {NamespaceSelector: staging}, {SetWeight: ptr.To[int32](100)},
+	}}}
+	for i, want := range []string{"10 % of the pods", "all pods of the selected namespaces and 10 % of the others", "100 % of the pods"} {
+		if status, message := a.begin(v1alpha1.RolloutStatus{}, int32(i+1), time.Unix(1e9, 0)), "brings the new profile to "+want+"."; !strings.HasSuffix(status.Message, message) {
+			t.Errorf("step %d: found %q, expected it to end with %q", i+1, status.Message, message)
+		}
+	}
+	a.spec.Steps = a.spec.Steps[1:]
+	if status, want := a.begin(v1alpha1.RolloutStatus{}, 1, time.Unix(1e9, 0)), "Step 1 of 2: brings the new profile to all pods of the selected namespaces."; status.Message != want {
+		t.Errorf("found %q, expected %q", status.Message, want)
+	}
+}

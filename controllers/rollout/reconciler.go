@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -232,6 +233,9 @@ func (r *reconciler) attempt(o object, name, digest string, in where) attempt {
 		}
 		if below := now.reach(digest, ns.Labels); below > 0 {
 			a.seen.Add(r.distributor.Sides(ns.Name, name, digest, below))
+		} else {
+			// The set of the namespace has the old profile alone.
+			a.seen.Old.Brokers += r.distributor.Summary(ns.Name).Updated
 		}
 	}
 	slices.Sort(a.places)
@@ -250,9 +254,9 @@ func (r *reconciler) report(o object, before, now *v1alpha1.RolloutStatus) {
 	note := now.Message
 	switch now.Phase {
 	case v1alpha1.RolloutComplete:
-		note = fmt.Sprintf("All pods get the new profile. %s", now.Message)
+		note = strings.TrimSpace("All pods get the new profile. " + now.Message)
 	case v1alpha1.RolloutFailed:
-		note = fmt.Sprintf("The rollout stopped at %d %% of the pods: %s", now.Weight, now.Message)
+		note = fmt.Sprintf("The rollout stopped at %s: %s", now.Reach(o.spec.Rollout), now.Message)
 	case v1alpha1.RolloutReturned:
 		note = fmt.Sprintf("All pods get the old profile again: %s", now.Message)
 	}

@@ -61,7 +61,7 @@ func (s *Set) Rows() (rows []Row) {
 		if p.Status.Digest != "" {
 			r.Pods, r.UpdatedPods = &p.Status.Pods, &p.Status.UpdatedPods
 		}
-		s.fill(&r, downgrade.Source{Kind: downgrade.KindNamespaced, Namespace: p.Namespace, Name: p.Name}, p, &p.Status, s.Rendered.Namespaced)
+		s.fill(&r, downgrade.Source{Kind: downgrade.KindNamespaced, Namespace: p.Namespace, Name: p.Name}, p, &p.Spec, &p.Status, s.Rendered.Namespaced)
 		rows = append(rows, r)
 	}
 	for i := range s.Cluster {
@@ -75,7 +75,7 @@ func (s *Set) Rows() (rows []Row) {
 				r.Pods, r.UpdatedPods = &in.Pods, &in.UpdatedPods
 			}
 		}
-		s.fill(&r, downgrade.Source{Kind: downgrade.KindCluster, Name: p.Name}, p, &p.Status.ProfileStatus, s.Rendered.Cluster)
+		s.fill(&r, downgrade.Source{Kind: downgrade.KindCluster, Name: p.Name}, p, &p.Spec.ProfileSpec, &p.Status.ProfileStatus, s.Rendered.Cluster)
 		rows = append(rows, r)
 	}
 	for _, r := range rows {
@@ -111,7 +111,7 @@ func state(reason string) string {
 }
 
 // fill sets the state of an object and its reason.
-func (s *Set) fill(r *Row, source downgrade.Source, object metav1.Object, status *v1alpha1.ProfileStatus, verdicts map[string]render.Verdict) {
+func (s *Set) fill(r *Row, source downgrade.Source, object metav1.Object, spec *v1alpha1.ProfileSpec, status *v1alpha1.ProfileStatus, verdicts map[string]render.Verdict) {
 	if status.Strength != nil {
 		r.Strength = *status.Strength
 	}
@@ -127,8 +127,8 @@ func (s *Set) fill(r *Row, source downgrade.Source, object metav1.Object, status
 		r.State, r.Why = StateWithheld, Withheld(*change)
 	case part >= 0 && s.Served.Serves(s.Rendered.Parts[part].Profile):
 		r.State = StateServed
-	case part >= 0 && s.isRollingOut(status, r.Profile):
-		r.State, r.Why = StateRollingOut, fmt.Sprintf("%s: %d %% of the pods get it, the others what was served before. %s", status.Rollout.Phase, status.Rollout.Weight, status.Rollout.Message)
+	case part >= 0 && spec.Rollout != nil && s.isRollingOut(status, r.Profile):
+		r.State, r.Why = StateRollingOut, fmt.Sprintf("%s: %s get it, the others what was served before. %s", status.Rollout.Phase, status.Rollout.Reach(spec.Rollout), status.Rollout.Message)
 	case accepted != nil && accepted.Status == metav1.ConditionFalse && accepted.ObservedGeneration == object.GetGeneration():
 		r.State, r.Why = state(accepted.Reason), accepted.Message
 	default:
