@@ -25,6 +25,16 @@ func TestRenderingTwiceGivesTheSameBytes(t *testing.T) {
 	}
 }
 
+func TestNoLineEndsWithSpaces(t *testing.T) {
+	spaces := regexp.MustCompile(`(?m)[ \t]+$`)
+	for _, arguments := range [][]string{nil, everySwitchOn(), {"--set", "injection.mode=policy"}} {
+		if rendered := mustTemplate(t, arguments...); spaces.Match(rendered) {
+			line := 1 + bytes.Count(rendered[:spaces.FindIndex(rendered)[0]], []byte("\n"))
+			t.Errorf("with %q, line %d of the rendered chart ends with spaces", arguments, line)
+		}
+	}
+}
+
 func TestNothingIsFilledInForTheCABundle(t *testing.T) {
 	for _, object := range renderChart(t, everySwitchOn()...) {
 		if bytes.Contains(mustJSON(t, object), []byte("caBundle")) {

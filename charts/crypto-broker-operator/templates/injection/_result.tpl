@@ -55,7 +55,7 @@ What is checked of a pod with a broker after all mutations, whoever injected it.
 {{- define "crypto-broker-operator.injection.result" -}}
 {{- $certificates := .Values.keyGateway.brokerCertificates }}
 {{- $callsGateway := eq .Values.injection.mode "policy" | ternary "false" "variables.keyGateway != ''" }}
-{{- $reserved := eq .Values.injection.mode "policy" | ternary "the name is reserved" "another webhook changes it after the operator's and has to leave it alone" }}
+{{- $reserved := eq .Values.injection.mode "policy" | ternary "the name is reserved" "another webhook changes it after the operator's and has to leave it alone" -}}
 - expression: >-
     variables.isOfAnother || size(variables.callers) > 0 && variables.callers.all(n, n in variables.names && variables.callers.exists_one(m, m == n)) &&
     variables.brokers.all(c, c.?args.orValue([]).filter(a, !variables.loose.exists(p, a.startsWith(p))) ==
