@@ -79,6 +79,7 @@ type Log struct {
 	saved    state
 	out      []byte
 	dirty    bool      // whether there are lines that are not synced
+	fresh    bool      // whether the output has begun a file that has no line yet
 	reported time.Time // when the log said that records are lost
 	failing  bool
 	cut      bool // whether the log has given up lines that the output may have, so that no further lines may follow
@@ -278,8 +279,9 @@ func (l *Log) writeLines(now time.Time, b *batch, lost uint64, ending bool) (wri
 	case l.options.Output.Full():
 		if err := l.rotate(now); err != nil {
 			l.report(now, err) // the file grows, but nothing is lost
-			break
 		}
+	}
+	if l.fresh {
 		out = c.add(out, appendText(appendHead(nil, "continue", now, c.broker), "public_key", l.key))
 	}
 	if lost > 0 {
@@ -331,14 +333,16 @@ func (l *Log) rotate(now time.Time) error {
 		l.state = l.saved
 		return err
 	}
-	return l.options.Output.Rotate()
+	err = l.options.Output.Rotate()
+	l.fresh = err == nil || !l.options.Output.Full()
+	return err
 }
 
 func (l *Log) write(out []byte, sync bool) (written bool, err error) {
 	if err := l.send(out); err != nil {
 		return false, err
 	}
-	l.saved, l.dirty = l.state, true
+	l.saved, l.dirty, l.fresh = l.state, true, false
 	if !sync {
 		return true, nil
 	}

@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -459,6 +460,62 @@ func TestAFullFileMakesRoomForAnotherOne(t *testing.T) {
 	var found *audit.DamageError
 	if _, err := verifyFiles(t, directory); !errors.As(err, &found) {
 		t.Errorf("a file is missing, and the error is %v", err)
+	}
+}
+
+// turning is an output of files. The first write to each further file fails.
+type turning struct{ memory }
+
+func (m *turning) Full() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.text.Len() > 5000
+}
+
+func (m *turning) Rotate() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.text.Reset()
+	m.fails = errors.New("no space left on device")
+	return nil
+}
+
+func TestAFileWhoseFirstLinesCouldNotBeWrittenCanBeVerifiedAlone(t *testing.T) {
+	var m turning
+	log := newLog(t, &m)
+	for n := 0; log.Write(t.Context(), record(n)) == nil; n++ {
+	}
+	m.set(nil, 0, nil)
+	write(t, log, 10, 12)
+	log.Close()
+	r, err := verify(m.text.String())
+	if err != nil || r.Records != 2 || r.Lost != 1 || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "older part") {
+		t.Errorf("the report is %+v (error %v), expected 2 records, one lost one, and a note about the files before", r, err)
+	}
+}
+
+func TestFullFilesAreKeptIfTheFileWasMovedAway(t *testing.T) {
+	directory := t.TempDir()
+	name := filepath.Join(directory, "audit.jsonl")
+	files(t, directory, 1200, 0, 20, true)
+	before, err := filepath.Glob(name + ".*")
+	if err != nil || len(before) < 3 {
+		t.Fatalf("the full files are %v (error %v), expected at least three", before, err)
+	}
+	f, err := audit.OpenFile(name, 1, len(before))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	if err := os.Rename(name, filepath.Join(directory, "collected")); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Rotate(); err != nil {
+		t.Errorf("the next file does not begin: %v", err)
+	}
+	after, err := filepath.Glob(name + "*")
+	if err != nil || !slices.Equal(after, append([]string{name}, before...)) {
+		t.Errorf("the files are %v (error %v), expected the new file and %v", after, err, before)
 	}
 }
 

@@ -141,19 +141,35 @@ func (f *File) Full() bool { return f.size >= f.maxSize }
 // Previous implements Output.
 func (f *File) Previous() string { return f.previous }
 
-// Rotate implements Output. If it fails, lines still go to the same file.
+// Rotate implements Output. If it fails before there is a new file, lines still go to the same file,
+// and no full file is deleted however often it is called. If somebody has moved the file away, only a
+// new file begins.
 func (f *File) Rotate() error {
-	for n := f.keep - 1; n > 0; n-- {
-		if err := os.Rename(f.name(n), f.name(n+1)); err != nil && !errors.Is(err, os.ErrNotExist) {
+	free := 1 // the first number without a file, or else the number of the oldest file
+	for free < f.keep {
+		if _, err := os.Lstat(f.name(free)); errors.Is(err, os.ErrNotExist) {
+			break
+		}
+		free++
+	}
+	moved := false
+	if _, err := os.Lstat(f.path); !errors.Is(err, os.ErrNotExist) {
+		moved = true
+		for n := free - 1; n > 0; n-- {
+			if err := os.Rename(f.name(n), f.name(n+1)); err != nil {
+				return fmt.Errorf("rotate the audit file: %w", err)
+			}
+		}
+		if err := os.Rename(f.path, f.name(1)); err != nil {
 			return fmt.Errorf("rotate the audit file: %w", err)
 		}
 	}
-	if err := os.Rename(f.path, f.name(1)); err != nil {
-		return fmt.Errorf("rotate the audit file: %w", err)
-	}
 	full := f.file
 	if err := f.open(); err != nil {
-		return errors.Join(err, os.Rename(f.name(1), f.path))
+		if moved {
+			err = errors.Join(err, os.Rename(f.name(1), f.path))
+		}
+		return err
 	}
 	f.torn = false
 	return errors.Join(full.Close(), syncDirectory(filepath.Dir(f.path)))
