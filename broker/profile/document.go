@@ -153,26 +153,50 @@ func Marshal(doc *Document) ([]byte, error) {
 	for i := range doc.Profiles {
 		version = max(version, doc.Profiles[i].FormatVersion())
 	}
-	var root any
-	profiles := doc.Profiles
-	if profiles == nil {
-		profiles = []Profile{}
-	}
-	if version == 0 && doc.Settings == nil && doc.KMS == nil {
-		root = profiles
-	} else {
-		root = &Document{FormatVersion: version, Settings: doc.Settings, KMS: doc.KMS, Profiles: profiles}
-	}
 	var out bytes.Buffer
-	encoder := yaml.NewEncoder(&out)
-	encoder.SetIndent(2)
-	if err := encoder.Encode(root); err != nil {
-		return nil, fmt.Errorf("render profiles: %w", err)
+	if version == 0 && doc.Settings == nil && doc.KMS == nil {
+		if len(doc.Profiles) == 0 {
+			return []byte("[]\n"), nil
+		}
+		for i := range doc.Profiles {
+			if err := encode(&out, doc.Profiles[i:i+1]); err != nil {
+				return nil, err
+			}
+		}
+		return out.Bytes(), nil
 	}
-	if err := encoder.Close(); err != nil {
-		return nil, fmt.Errorf("render profiles: %w", err)
+	first := min(1, len(doc.Profiles))
+	root := Document{FormatVersion: version, Settings: doc.Settings, KMS: doc.KMS, Profiles: doc.Profiles[:first]}
+	if first == 0 {
+		root.Profiles = []Profile{} // not null
+	}
+	if err := encode(&out, &root); err != nil {
+		return nil, err
+	}
+	var entry bytes.Buffer
+	for i := first; i < len(doc.Profiles); i++ {
+		entry.Reset()
+		if err := encode(&entry, &Document{Profiles: doc.Profiles[i : i+1]}); err != nil {
+			return nil, err
+		}
+		out.Write(bytes.TrimPrefix(entry.Bytes(), []byte("Profiles:\n")))
 	}
 	return out.Bytes(), nil
+}
+
+// encode appends a part of a document. [Marshal] encodes each profile alone, because the encoder keeps
+// every event of a document until its end, which is many times what it writes.
+func encode(out *bytes.Buffer, part any) error {
+	encoder := yaml.NewEncoder(out)
+	encoder.SetIndent(2)
+	err := encoder.Encode(part)
+	if err == nil {
+		err = encoder.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("render profiles: %w", err)
+	}
+	return nil
 }
 
 // maxEmpty is the largest size in bytes of a file without profiles. The operator writes three

@@ -3,12 +3,15 @@
 package profile_test
 
 import (
+	"bytes"
+	"errors"
 	"math/rand/v2"
 	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
@@ -71,6 +74,44 @@ func TestADocumentIsRenderedInTheOldestFormThatCanExpressIt(t *testing.T) {
 				t.Errorf("rendered (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestProfilesThatAreEncodedOneByOneMakeTheDocumentThatIsEncodedAtOnce(t *testing.T) {
+	plain := func(name string) profile.Profile {
+		return profile.Profile{Name: name, API: profile.API{HashData: &profile.HashData{HashAlg: "sha-256"}}}
+	}
+	lines := plain("B: - #")
+	lines.Deprecation = &profile.Deprecation{Reason: "Profiles:\n  two lines\n\nand one more\n", ReplacedBy: strings.Repeat("long ", 100)}
+	restricted := plain("Profiles:")
+	restricted.Callers = &profile.Callers{UIDs: []int64{1000}}
+	settings := &profile.Settings{CryptoLibrary: "native"}
+	for sentence, doc := range map[string]*profile.Document{
+		"a list of one":                        {Profiles: []profile.Profile{plain("A")}},
+		"a list of several":                    {Profiles: []profile.Profile{plain("A"), lines, plain("2020")}},
+		"a map with a version":                 {FormatVersion: 1, Profiles: []profile.Profile{lines, restricted, plain("C"), lines}},
+		"a map with settings":                  {Settings: settings, Profiles: []profile.Profile{plain("A"), lines}},
+		"a map with one profile":               {Settings: settings, Profiles: []profile.Profile{lines}},
+		"a map with settings and no profiles":  {Settings: settings, Profiles: []profile.Profile{}},
+		"a map with a key manager and version": {FormatVersion: 1, KMS: &profile.KMS{Client: "openbao"}, Profiles: []profile.Profile{restricted, lines}},
+	} {
+		var root any = doc
+		if doc.FormatVersion == 0 && doc.Settings == nil {
+			root = doc.Profiles
+		}
+		var atOnce bytes.Buffer
+		encoder := yaml.NewEncoder(&atOnce)
+		encoder.SetIndent(2)
+		if err := errors.Join(encoder.Encode(root), encoder.Close()); err != nil {
+			t.Fatal(err)
+		}
+		written, err := profile.Marshal(doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(atOnce.String(), string(written)); diff != "" {
+			t.Errorf("%s (-at once +one by one):\n%s", sentence, diff)
+		}
 	}
 }
 

@@ -13,8 +13,12 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
-// keptRenderings is the maximum number of sets that are remembered.
-const keptRenderings = 16
+// A set is remembered until keptRenderings newer ones are, or newer ones with keptProfiles profiles
+// in all. A profile takes 0.5 to 1.6 KiB.
+const (
+	keptRenderings = 16
+	keptProfiles   = 4000
+)
 
 // renderings caches the last rendered sets. All namespaces without CryptoProfiles have the same
 // set, so a ClusterCryptoProfile for a thousand of them is rendered once. Each write of a
@@ -29,6 +33,8 @@ type renderings struct {
 	mu    sync.Mutex
 	kept  map[string]render.Result
 	order []string // keys, the oldest first
+	// profiles is the number of profiles in all sets of kept.
+	profiles int
 }
 
 func newRenderings() *renderings { return &renderings{kept: map[string]render.Result{}} }
@@ -48,8 +54,10 @@ func (r *renderings) effective(namespaced []v1alpha1.CryptoProfile, cluster []v1
 	if _, ok := r.kept[key]; !ok {
 		r.kept[key] = result
 		r.order = append(r.order, key)
+		r.profiles += len(result.Parts)
 	}
-	for len(r.order) > keptRenderings {
+	for len(r.order) > keptRenderings || len(r.order) > 1 && r.profiles > keptProfiles {
+		r.profiles -= len(r.kept[r.order[0]].Parts)
 		delete(r.kept, r.order[0])
 		r.order = r.order[1:]
 	}

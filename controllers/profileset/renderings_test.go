@@ -57,3 +57,34 @@ func TestARememberedRenderingIsTheSameAsANewOne(t *testing.T) {
 		t.Errorf("%d renderings are kept, expected %d", len(r.kept), keptRenderings)
 	}
 }
+
+func TestLargeSetsAreNotRememberedBesideEachOther(t *testing.T) {
+	r := newRenderings()
+	set := func(uid string, profiles int) render.Result {
+		all := make([]v1alpha1.CryptoProfile, profiles)
+		for i := range all {
+			all[i].ObjectMeta = metav1.ObjectMeta{Name: fmt.Sprint("p-", i), UID: types.UID(fmt.Sprint(uid, i)), Generation: 1}
+			all[i].Spec.API.HashData = &v1alpha1.HashData{HashAlg: "sha-256"}
+		}
+		return r.effective(all, nil, &corev1.Namespace{})
+	}
+	for _, test := range []struct {
+		sentence               string
+		uid                    string
+		profiles               int
+		wantSets, wantProfiles int
+	}{
+		{"a small set", "a", 10, 1, 10},
+		{"a set that has room beside it", "b", keptProfiles - 10, 2, keptProfiles},
+		{"a small set that takes the place of the first", "c", 5, 2, keptProfiles - 5},
+		{"a set that is larger than all that is kept, alone", "d", keptProfiles + 1, 1, keptProfiles + 1},
+		{"a small set instead of it", "e", 1, 1, 1},
+	} {
+		if found := set(test.uid, test.profiles); len(found.Parts) != test.profiles {
+			t.Fatalf("%s: found %d profiles", test.sentence, len(found.Parts))
+		}
+		if len(r.kept) != test.wantSets || len(r.order) != test.wantSets || r.profiles != test.wantProfiles {
+			t.Errorf("%s: %d sets with %d profiles are kept, expected %d with %d", test.sentence, len(r.kept), r.profiles, test.wantSets, test.wantProfiles)
+		}
+	}
+}
