@@ -27,6 +27,9 @@ type Verdict struct {
 	Generation int64
 	// Accepted reports whether the object is part of the set.
 	Accepted bool
+	// NoRoom reports whether the rollout has reached brokers, but the set has no room for both
+	// profiles. Then brokers get the old profile.
+	NoRoom bool
 	// Reason is a reason of the condition Accepted.
 	Reason string
 	// Message is one sentence, or several if several fields are wrong.
@@ -36,9 +39,6 @@ type Verdict struct {
 	// Rolling is the digest of the profile while its rollout has not reached all brokers of the
 	// set. It is empty otherwise.
 	Rolling string
-	// NoRoom reports whether the rollout has reached brokers, but the set has no room for both
-	// profiles. Then brokers get the old profile.
-	NoRoom bool
 }
 
 // Result is the rendered set of a namespace.

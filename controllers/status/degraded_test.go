@@ -88,7 +88,7 @@ func TestAStatusTellsOfTheWorstNamespacesAndOfFiftyAtMost(t *testing.T) {
 	slices.Reverse(namespaces)
 	tally := newTotals()
 	for _, in := range namespaces {
-		tally.update(in.status.Name, map[string]*share{"orders": {inNamespace: in}})
+		tally.update(in.status.Name, map[string]*share{"orders": {inNamespace: in, brokers: &distribute.Summary{}}})
 	}
 	all, _ := tally.of("orders", 0)
 	found := all.perNamespace

@@ -185,11 +185,12 @@ func (r *profileReconciler) shares(namespace string, decided *state.Decision, br
 		return nil
 	}
 	shares := make(map[string]*share, len(decided.Cluster))
+	withoutProfile := &distribute.Summary{Pods: brokers.Pods}
 	for name, verdict := range decided.Cluster {
 		verdict = withSet(verdict, decided)
-		counted := brokers
+		counted := &brokers
 		if !verdict.Accepted {
-			counted = distribute.Summary{Pods: brokers.Pods}
+			counted = withoutProfile
 		}
 		shares[name] = &share{
 			inNamespace: r.conditions.inNamespace(namespace, decided.Digest, verdict, brokers),

@@ -32,8 +32,9 @@ func newTotals() *totals {
 // share is the state of a profile in one namespace.
 type share struct {
 	inNamespace
-	verdict  render.Verdict
-	brokers  distribute.Summary
+	verdict render.Verdict
+	// brokers has the brokers of the namespace. Its profiles share it, and it is not changed.
+	brokers  *distribute.Summary
 	withheld []downgrade.Change
 }
 
@@ -97,7 +98,7 @@ func (a *sums) add(namespace string, s *share) {
 	a.shares[namespace] = s
 	i, _ := slices.BinarySearchFunc(a.ordered, s, bySeverity)
 	a.ordered = slices.Insert(a.ordered, i, s)
-	a.brokers = addUp(a.brokers, s.brokers, 1)
+	a.brokers = addUp(a.brokers, *s.brokers, 1)
 	a.generations[s.verdict.Generation]++
 	if !s.verdict.Accepted {
 		a.refused++
@@ -119,7 +120,7 @@ func (a *sums) remove(namespace string) {
 	if i, found := slices.BinarySearchFunc(a.ordered, s, bySeverity); found {
 		a.ordered = slices.Delete(a.ordered, i, i+1)
 	}
-	a.brokers = addUp(a.brokers, s.brokers, -1)
+	a.brokers = addUp(a.brokers, *s.brokers, -1)
 	if a.generations[s.verdict.Generation]--; a.generations[s.verdict.Generation] == 0 {
 		delete(a.generations, s.verdict.Generation)
 	}

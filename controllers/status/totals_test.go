@@ -22,7 +22,7 @@ func shareOf(p conditions, namespace string, n int) *share {
 		verdict.Held = "held"
 	}
 	brokers := distribute.Summary{Pods: n % 4, Updated: n % 3 % (n%4 + 1), Partial: n % 2 % (n%3%(n%4+1) + 1)}
-	s := &share{inNamespace: p.inNamespace(namespace, fmt.Sprint(n), verdict, brokers), verdict: verdict, brokers: brokers}
+	s := &share{inNamespace: p.inNamespace(namespace, fmt.Sprint(n), verdict, brokers), verdict: verdict, brokers: &brokers}
 	if n%11 == 0 {
 		s.withheld = []downgrade.Change{{Profile: namespace}}
 	}
