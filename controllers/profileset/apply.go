@@ -15,6 +15,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/distribute"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/downgrade"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/state"
 )
 
@@ -126,17 +127,23 @@ func (r *reconciler) remove(ctx context.Context, from sources, set guarded) (tar
 		r.recordWritten(from, set, 0, nil)
 		log.FromContext(ctx).Info("deleted the ConfigMap of a namespace without profiles, brokers and a baseline")
 	}
-	r.namespaces.Update(from.namespace, func(known *state.Namespace) { known.Served = &set.state })
+	r.setServed(from.namespace, set.state)
 	return distribute.Target{}, 0, nil
 }
 
 // remember stores the content of the namespace's ConfigMap.
 func (r *reconciler) remember(namespace *corev1.Namespace, set guarded, seal sealed) {
-	r.namespaces.Update(namespace, func(known *state.Namespace) { known.Served = &set.state })
+	r.setServed(namespace, set.state)
 	r.sealer.remember(namespace, seal)
 	if !set.state.IsNew() {
 		r.record.note(namespace, given{seal.revision, givenSet(seal.Digest)})
 	}
+}
+
+// setServed stores what a namespace serves. It takes a copy, because a pointer into a guarded set would
+// keep all of that set in memory.
+func (r *reconciler) setServed(namespace *corev1.Namespace, served downgrade.State) {
+	r.namespaces.Update(namespace, func(known *state.Namespace) { known.Served = &served })
 }
 
 // written logs a write and returns the set that brokers should serve after it.

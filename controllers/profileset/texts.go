@@ -3,6 +3,7 @@
 package profileset
 
 import (
+	"maps"
 	"slices"
 	"sync"
 
@@ -18,13 +19,17 @@ const (
 )
 
 // ShareTexts returns the transform of the cache of ConfigMaps. ConfigMaps with the same set share
-// its text in memory, because all namespaces without CryptoProfiles have the same set. It also
-// drops managedFields, as DefaultTransform does.
+// its text in memory, because all namespaces without CryptoProfiles have the same set. ConfigMaps
+// with no other labels than the operator's share them. It also drops managedFields, as
+// DefaultTransform does.
 func ShareTexts() func(object any) (any, error) {
 	var texts recentTexts
 	return func(object any) (any, error) {
 		if found, ok := object.(*corev1.ConfigMap); ok {
 			found.ManagedFields = nil
+			if maps.Equal(found.Labels, configMapLabels) {
+				found.Labels = configMapLabels
+			}
 			texts.shareAll(found.Data)
 			texts.shareAll(found.Annotations)
 		}

@@ -4,6 +4,8 @@ package profileset
 
 import (
 	"fmt"
+	"maps"
+	"reflect"
 	"strings"
 	"testing"
 	"unsafe"
@@ -20,7 +22,7 @@ func TestConfigMapsWithTheSameSetShareItsTextInMemory(t *testing.T) {
 	for n := range 100 {
 		own := fmt.Sprintf("%s %d", strings.Repeat("own", sharedText), n)
 		found := &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{{}}},
+			ObjectMeta: metav1.ObjectMeta{Labels: maps.Clone(configMapLabels), ManagedFields: []metav1.ManagedFieldsEntry{{}}},
 			Data:       map[string]string{profile.FileName: strings.Repeat("set", sharedText), "own": own, "small": "signature"},
 		}
 		if _, err := transform(found); err != nil {
@@ -32,9 +34,21 @@ func TestConfigMapsWithTheSameSetShareItsTextInMemory(t *testing.T) {
 		if unsafe.StringData(found.Data[profile.FileName]) != first {
 			t.Fatalf("ConfigMap %d has a copy of the set", n)
 		}
+		if reflect.ValueOf(found.Labels).Pointer() != reflect.ValueOf(configMapLabels).Pointer() {
+			t.Fatalf("ConfigMap %d has a copy of the labels", n)
+		}
 		if found.Data["own"] != own || found.Data["small"] != "signature" || found.ManagedFields != nil {
 			t.Errorf("ConfigMap %d is changed otherwise, or has managed fields", n)
 		}
+	}
+}
+
+func TestAConfigMapKeepsItsOwnLabels(t *testing.T) {
+	own := map[string]string{"team": "payments"}
+	maps.Copy(own, configMapLabels)
+	found := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Labels: maps.Clone(own)}}
+	if _, err := ShareTexts()(found); err != nil || !maps.Equal(found.Labels, own) {
+		t.Errorf("found the labels %v and error %v, expected %v", found.Labels, err, own)
 	}
 }
 
