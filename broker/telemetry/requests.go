@@ -63,6 +63,7 @@ type requests struct {
 // when the broker came to that side.
 type rollout struct {
 	profile.Side
+	counters      *Counters // nil while the profile is out of service
 	calls, failed uint64
 }
 
@@ -128,11 +129,12 @@ func (r *requests) follow(sides []profile.Side) {
 	before := r.rollouts
 	r.rollouts = nil
 	for _, side := range sides {
-		now := rollout{Side: side}
-		if i := slices.IndexFunc(before, func(b rollout) bool { return b.Side == side }); i >= 0 {
+		now := rollout{Side: side, counters: r.current[side.Profile]}
+		// A profile that was out of service meanwhile has new counters.
+		if i := slices.IndexFunc(before, func(b rollout) bool { return b.Side == side && b.counters == now.counters }); i >= 0 {
 			now = before[i]
-		} else if counters := r.current[side.Profile]; counters != nil {
-			now.calls, now.failed = counters.totals()
+		} else if now.counters != nil {
+			now.calls, now.failed = now.counters.totals()
 		}
 		r.rollouts = append(r.rollouts, now)
 	}
@@ -144,8 +146,8 @@ func (r *requests) rolledOut() []RolloutCalls {
 	defer r.mu.Unlock()
 	var all []RolloutCalls
 	for _, since := range r.rollouts {
-		if counters := r.current[since.Profile]; counters != nil {
-			calls, failed := counters.totals()
+		if since.counters != nil {
+			calls, failed := since.counters.totals()
 			all = append(all, RolloutCalls{since.Side, calls - since.calls, failed - since.failed})
 		}
 	}

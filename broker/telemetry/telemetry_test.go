@@ -260,6 +260,34 @@ func TestCallsOfARolloutAreThoseSinceTheBrokerCameToItsSide(t *testing.T) {
 	expect()
 }
 
+func TestCallsOfARolloutBeginAnewForAProfileThatWasOutOfService(t *testing.T) {
+	metrics := telemetry.NewMetrics("test")
+	count := func(set *profile.Set, calls int) {
+		counters := metrics.Profiles(set)["A"]
+		for range calls {
+			metrics.Begin()
+			metrics.End(profile.OpHashData, counters, codes.Internal, time.Millisecond, "")
+		}
+	}
+	count(set(t, "A"), 5)
+	count(rollingOut(t, 0, "first"), 1)
+	invalid, _ := profile.Compile(profile.FileName, []byte(`FormatVersion: 2
+Profiles:
+- {Name: A, API: {HashData: {HashAlg: sha-0}}}
+- {Name: A, API: {HashData: {HashAlg: sha-512}}, Rollout: {Below: 0, Digest: first}}
+- {Name: B, API: {HashData: {HashAlg: sha-256}}}
+`))
+	metrics.Profiles(invalid)
+	if found := metrics.Rollouts(); len(found) != 0 {
+		t.Errorf("the profile is out of service, and its calls are %+v", found)
+	}
+	count(rollingOut(t, 0, "first"), 2)
+	want := []telemetry.RolloutCalls{{Side: profile.Side{Profile: "A", Digest: "first"}, Calls: 2, Failed: 2}}
+	if diff := cmp.Diff(want, metrics.Rollouts()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestTheStatusPortTellsTheSideOfTheBroker(t *testing.T) {
 	metrics := telemetry.NewMetrics("test")
 	counters := metrics.Profiles(rollingOut(t, profile.RolloutPlaces, "first"))
