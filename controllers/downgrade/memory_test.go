@@ -176,7 +176,7 @@ func TestTwoThousandProfilesAreRemovedInAMoment(t *testing.T) {
 	state := serving(all)
 	begin := time.Now()
 	after := kept(t, state.Judge(nil, 0).After)
-	if took := time.Since(begin); took > 15*time.Second {
+	if took := time.Since(begin); took > time.Minute {
 		t.Errorf("removing %d profiles took %s", len(all), took)
 	}
 	if after.past.unmarked != nil || len(after.past.removed)+len(after.past.forgotten.order) != len(all) {
