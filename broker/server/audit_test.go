@@ -32,6 +32,11 @@ var auditedProfiles = func() string {
     HashData: {HashAlg: sha-256}
     SignData: {SignAlg: ed25519, KeyIds: [{Id: signs}]}
     DataKeys: {WrapAlgs: [aes-kw], KeySize: 256, KeyIds: [{Id: kek}]}
+    SignCertificate:
+      SignAlg: ecdsa
+      HashAlg: sha-384
+      KeyConstraints: {Subject: {ECDSA: {MinKeySize: 256, MaxKeySize: 521}}, Issuer: {ECDSA: {MinKeySize: 256, MaxKeySize: 521}}}
+      Validity: {ValidNotBeforeOffset: -1h, ValidNotAfterOffset: 24h}
 `)
 	}
 	return text.String()
@@ -228,6 +233,20 @@ func TestWithoutARequiredRecordThereIsNoReply(t *testing.T) {
 			ask(t, conn, methodHashDataV1, hashing("All"))
 		})
 	}
+}
+
+func TestACallWithAPrivateKeyWaitsForItsRecord(t *testing.T) {
+	var out records
+	conn, _ := startAudited(t, &out)
+	files := newIssuing(t)
+	request := message{}.text(certProfile, "Required").text(certCSR, files.csr).text(certKey, files.key).text(certIssuer, files.certificate)
+	ask(t, conn, methodSignCertificateV1, request)
+	e := exchange(t, conn)
+	e.send(callOf(1, theCertificate, request))
+	if got := e.take(1)[1]; got.number != theCertificate {
+		t.Errorf("the call of Exchange ends with %s %q, expected a certificate", got.code(), got.values[theText])
+	}
+	e.closeSend()
 }
 
 func TestABrokerWithoutRecordsRefusesCallsThatRequireThem(t *testing.T) {

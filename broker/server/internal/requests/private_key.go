@@ -13,29 +13,29 @@ import (
 // generations.
 const fieldCAPrivateKey protowire.Number = 3
 
-// TakePrivateKey removes the issuer's private key from a request for a certificate, and returns a
-// copy of the key and the rest of the request. The protobuf library would make a string of the
-// key, which nobody can overwrite. The caller overwrites the key after use.
+// TakePrivateKey returns a copy of the issuer's private key in a request for a certificate, and the
+// request without the key. The protobuf library would make a string of the key, which nobody can
+// overwrite. The caller overwrites the key after use. TakePrivateKey does not change wire, because a
+// call that has to wait is served again.
 func TakePrivateKey(wire []byte, m proto.Message) (key, rest []byte) {
 	if _, certificate := m.(interface{ GetCaPrivateKey() string }); !certificate {
 		return nil, wire
 	}
-	for at := 0; at < len(wire); {
-		number, kind, size := protowire.ConsumeField(wire[at:])
+	rest = make([]byte, 0, len(wire))
+	for len(wire) > 0 {
+		number, kind, size := protowire.ConsumeField(wire)
 		if size < 0 {
-			return key, wire // the library finds the same error
+			return key, append(rest, wire[0]) // enough for the library to find an error, and no part of the key
 		}
-		if number != fieldCAPrivateKey || kind != protowire.BytesType {
-			at += size
-			continue
+		if number == fieldCAPrivateKey && kind == protowire.BytesType {
+			_, _, tag := protowire.ConsumeTag(wire)
+			value, _ := protowire.ConsumeBytes(wire[tag:])
+			clear(key) // if a field is there twice, the last one counts
+			key = bytes.Clone(value)
+		} else {
+			rest = append(rest, wire[:size]...)
 		}
-		_, _, tag := protowire.ConsumeTag(wire[at:])
-		value, _ := protowire.ConsumeBytes(wire[at+tag:])
-		clear(key) // if a field is there twice, the last one counts
-		key = bytes.Clone(value)
-		kept := at + copy(wire[at:], wire[at+size:])
-		clear(wire[kept:])
-		wire = wire[:kept]
+		wire = wire[size:]
 	}
-	return key, wire
+	return key, rest
 }

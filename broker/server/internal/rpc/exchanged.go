@@ -18,7 +18,7 @@ type ExchangedMethod struct {
 	// QuickSize is the size in bytes of the largest request that the reader of the stream
 	// serves itself. Larger requests go to the workers.
 	QuickSize int
-	// Run serves a request. It overwrites keys in the bytes of the request. The reply may share
+	// Run serves a request. It does not change the bytes of the request. The reply may share
 	// the memory of those bytes, and of the metadata of the call. The reply has its cached size,
 	// and the call has that size.
 	Run func(c *handlers.Call, request []byte) (proto.Message, error)
