@@ -191,6 +191,7 @@ func TestPatternsOfAlternativeNames(t *testing.T) {
 		"URI": {p.AllowsURI,
 			[]string{"spiffe://example.com/ns/shop/sa/web", "spiffe://example.com/ns/shop/a/b/c", "SPIFFE://EXAMPLE.com/ns/other/sa/web", "https://x.example.com:8443/ab", "https://x.example.com:8443/abc/d", "https://example.com/exact?query=1", "urn:example:a:b"},
 			[]string{
+				"https://%E2%84%AA.example.com:8443/ab", "https://%C4%B0.example.com:8443/ab",
 				"spiffe://example.com/ns/shop/", "spiffe://example.com/ns/shop", "spiffe://example.com/ns//sa/web", "spiffe://example.com/ns/a/b/sa/web",
 				"spiffe://example.com/ns/shop/../bank/sa/web", "spiffe://example.com/ns/shop/%2e%2e/x", "spiffe://example.com/ns/shop/a%2fb", "spiffe://example.com/ns/shop/x?q", "spiffe://example.com/ns/shop/x#f", "spiffe://example.com/ns/shop/x?", "spiffe://example.com/ns/shop/x#",
 				"spiffe://user@example.com/ns/shop/x", "spiffe://example.com:1/ns/shop/x", "https://evil.com/x.example.com:8443/a", "https://a.b.example.com:8443/a", "https://x.example.com/a", "https://x.example.com:8443/", "https://x.example.com:8443/b", "https://x.example.com:8443/a",

@@ -5,6 +5,7 @@ package pattern
 import (
 	"net/url"
 	"strings"
+	"unicode"
 )
 
 // URI is a pattern of URIs: a URI that may have "*" in three places:
@@ -56,10 +57,14 @@ func ParseWeb(text string) (URI, bool) {
 
 // splitURI returns the parts of a URI. It reports false for a URI with the segments "." or
 // "..", because readers of the certificate could resolve it to a URI that the pattern does
-// not allow. It reports false for characters that a URI cannot have.
+// not allow. It reports false for characters that a URI cannot have, and for a host with a character
+// beyond ASCII that is a letter of ASCII in lower case, such as the Kelvin sign: it is another host.
 func splitURI(text string) (URI, bool) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme == "" || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("\"<>\\^`{|}", r) }) {
+		return URI{}, false
+	}
+	if strings.ContainsFunc(u.Host, func(r rune) bool { return r > '~' && unicode.ToLower(r) <= '~' }) {
 		return URI{}, false
 	}
 	p := URI{
