@@ -42,6 +42,8 @@ type Conn struct {
 	announced bool
 	// wide reports whether the connection has gRPC's window, see wideConnections.
 	wide bool
+	// unread reports whether the client has left output of a stream unread for too long.
+	unread atomic.Bool
 
 	mu   sync.Mutex
 	gone bool // whether the connection is closed for new calls
@@ -145,10 +147,14 @@ func (c *Conn) idleSince() (idle bool, since time.Time) {
 	return c.calls == 0, c.quiet
 }
 
+// LeftUnread records that the client has left output of a stream unread for too long. The connection
+// is then closed, because gRPC would keep the output after the end of the stream.
+func (c *Conn) LeftUnread() { c.unread.Store(true) }
+
 // overdue reports whether the client has taken longer than patience to send the rest of a
 // request, to read a reply, or to read anything at all.
 func (c *Conn) overdue(now time.Time, patience time.Duration) bool {
-	if c.stalled(now, patience) {
+	if c.unread.Load() || c.stalled(now, patience) {
 		return true
 	}
 	c.mu.Lock()

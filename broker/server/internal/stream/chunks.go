@@ -69,6 +69,9 @@ type chunks struct {
 	// working reports whether the client need not send anything, because the broker works, or
 	// waits for the client to read.
 	working atomic.Bool
+	// unwritten is the number of parts of the output that gRPC has not written, because the client
+	// does not read.
+	unwritten atomic.Int64
 	// idle reports whether the stream ended because the client did nothing.
 	idle atomic.Bool
 
@@ -99,6 +102,7 @@ func (h *chunks) run(operation chunked, leave func()) error {
 	go func() { done <- h.serve(leave) }()
 	idle := time.NewTimer(idleTime)
 	defer idle.Stop()
+	unread := false // whether there was unread output after the last idleTime
 	for {
 		select {
 		case err := <-done:
@@ -107,10 +111,19 @@ func (h *chunks) run(operation chunked, leave func()) error {
 			return <-done
 		case <-idle.C:
 			if left := idleTime - time.Since(h.started) + time.Duration(h.progress.Load()); left > 0 {
+				unread = false
 				idle.Reset(left)
 				continue
 			}
 			if h.WaitsForMemory() || h.working.Load() { // the client is not slow to send
+				idle.Reset(idleTime)
+				continue
+			}
+			if h.unwritten.Load() > 0 {
+				if unread {
+					flow.ConnOf(h.call.Context).LeftUnread() // which ends the call
+				}
+				unread = true
 				idle.Reset(idleTime)
 				continue
 			}

@@ -4,6 +4,7 @@ package stream
 
 import (
 	"errors"
+	"sync/atomic"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -74,10 +75,23 @@ func (c *ciphering) Write(data []byte) (int, error) {
 	defer c.work()()
 	c.sent = true
 	c.call.StreamedSize += len(*buffer)
-	if err := c.Slot.Send(c.stream, flow.EncodedMessage{mem.NewBuffer(buffer, messages.Buffers)}); err != nil {
+	c.unwritten.Add(1)
+	if err := c.Slot.Send(c.stream, flow.EncodedMessage{mem.NewBuffer(buffer, counted{&c.unwritten})}); err != nil {
 		return 0, err
 	}
 	return len(data), nil
+}
+
+// counted is the pool of buffers with output. It counts down when gRPC has written one.
+type counted struct{ unwritten *atomic.Int64 }
+
+// Get implements mem.BufferPool.
+func (counted) Get(size int) *[]byte { return messages.Buffers.Get(size) }
+
+// Put implements mem.BufferPool.
+func (c counted) Put(buffer *[]byte) {
+	messages.Buffers.Put(buffer)
+	c.unwritten.Add(-1)
 }
 
 // endOf returns the last message of a reply stream.
