@@ -175,7 +175,7 @@ type DataKeys struct {
 	// +listMapKey=id
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
-	// +kubebuilder:validation:XValidation:rule="size(self) == 1 || !self.exists(k, k.id == '*')",message="the id * stands for every key of the broker, expected it alone in the list"
+	// +kubebuilder:validation:XValidation:rule="size(self) == 1 || !self.exists(k, k.id == '*')",message="the id * stands for every key of the broker, expected no other id in the list"
 	KeyIDs []KeyID `json:"keyIds"`
 }
 
@@ -237,7 +237,7 @@ type EncryptData struct {
 	// +listMapKey=id
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
-	// +kubebuilder:validation:XValidation:rule="size(self) == 1 || !self.exists(k, k.id == '*')",message="the id * stands for every key of the broker, expected it alone in the list"
+	// +kubebuilder:validation:XValidation:rule="size(self) == 1 || !self.exists(k, k.id == '*')",message="the id * stands for every key of the broker, expected no other id in the list"
 	KeyIDs []KeyID `json:"keyIds,omitempty"`
 }
 
@@ -288,7 +288,7 @@ type SignData struct {
 	// +listMapKey=id
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
-	// +kubebuilder:validation:XValidation:rule="size(self) == 1 || !self.exists(k, k.id == '*')",message="the id * stands for every key of the broker, expected it alone in the list"
+	// +kubebuilder:validation:XValidation:rule="size(self) == 1 || !self.exists(k, k.id == '*')",message="the id * stands for every key of the broker, expected no other id in the list"
 	KeyIDs []KeyID `json:"keyIds,omitempty"`
 }
 

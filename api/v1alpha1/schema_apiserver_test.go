@@ -268,7 +268,7 @@ deprecation: {replacedBy: Default, deprecatedSince: "2026-01-01", removeAfter: "
 		},
 		"refuses every key of the broker beside one": {
 			spec:    `{api: {encryptData: {encryptAlg: aes-gcm, keySize: 256, nonceStrategy: random, keyIds: [{id: "*"}, {id: a}]}}}`,
-			refusal: `the id * stands for every key of the broker, expected it alone in the list`,
+			refusal: `the id * stands for every key of the broker, expected no other id in the list`,
 		},
 		"refuses a pin of every key of the broker": {
 			spec:    `{api: {signData: {signAlg: ed25519, keyIds: [{id: "*", spkiSHA256: "` + strings.Repeat("0", 64) + `"}]}}}`,
@@ -298,7 +298,7 @@ deprecation: {replacedBy: Default, deprecatedSince: "2026-01-01", removeAfter: "
 		},
 		"refuses every key of the broker beside one that wraps": {
 			spec:    `{api: {dataKeys: {wrapAlgs: [aes-gcm], keySize: 256, keyIds: [{id: "*"}, {id: a}]}}}`,
-			refusal: `the id * stands for every key of the broker, expected it alone in the list`,
+			refusal: `the id * stands for every key of the broker, expected no other id in the list`,
 		},
 		"refuses the same key id twice": {
 			spec:    in("keyIds: [{id: a}, {id: a}]"),

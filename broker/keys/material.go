@@ -54,7 +54,7 @@ func ParseSigner(data []byte, largestRSA int) (crypto.Signer, error) {
 // error.
 func usableSigner(signer crypto.Signer, err error, der []byte) (crypto.Signer, error) {
 	if err != nil && isMLDSA(der) {
-		return nil, errors.New("is an ML-DSA key that is not in the seed form of RFC 9881, expected the seed alone")
+		return nil, errors.New("is an ML-DSA key that is not in the seed form of RFC 9881, expected only the seed")
 	}
 	if err != nil {
 		return nil, err

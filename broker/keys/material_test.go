@@ -83,7 +83,7 @@ func TestAKeyToVerifyWithIsRefusedBecauseIt(t *testing.T) {
 		"is of another algorithm in PEM": {block("PUBLIC KEY", []byte(publicInfo("2b6571", ""))), "has a public key of the algorithm 1.3.101.113, expected RSA, ECDSA, Ed25519 or ML-DSA"},
 		"is two public keys":             {publicPEM(ecKey) + publicPEM(ecKey), "has more than one PEM block, expected one public key"},
 		"is a certificate with rubbish":  {block("CERTIFICATE", []byte("hunter2")), "has a certificate, number 1, that cannot be read: x509: malformed certificate"},
-		"has an expanded ML-DSA key":     {block("PRIVATE KEY", expanded), "is an ML-DSA key that is not in the seed form of RFC 9881, expected the seed alone"},
+		"has an expanded ML-DSA key":     {block("PRIVATE KEY", expanded), "is an ML-DSA key that is not in the seed form of RFC 9881, expected only the seed"},
 		"is a PEM block of another kind": {block("SIGNATURE", []byte("hunter2")), `has a PEM block "SIGNATURE", expected "PRIVATE KEY", "EC PRIVATE KEY" or "RSA PRIVATE KEY"`},
 	} {
 		t.Run(name, func(t *testing.T) {

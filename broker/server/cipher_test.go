@@ -291,7 +291,7 @@ func TestKeysOfAnExternalManagerAreNotTakenFromTheDirectory(t *testing.T) {
 	conn := connect(t, startWithKeys(t, profiles, cipherKeys).socket(""))
 	nonce := strings.Repeat("n", 12)
 	const (
-		only  = `which this broker has no access to: it takes keys from openbao alone, with settings in a file that KMS.Config names, for EncryptData and DecryptData`
+		only  = `which this broker has no access to: it takes keys only from openbao, with settings in a file that KMS.Config names, for EncryptData and DecryptData`
 		vault = `the profile takes keys from the external key manager "vault" (KMS.Client), ` + only
 	)
 	for sentence, test := range map[string]struct {

@@ -209,7 +209,7 @@ func TestAnIDOfAProviderThatIsMissingSaysSo(t *testing.T) {
 func TestOnlyWhatIsProtectedAlreadyNamesAVersion(t *testing.T) {
 	conn := connect(t, startSlowlyManaged(t, newSlowManager()).socket(""))
 	refuses(t, conn, methodEncrypt, message{}.text(dataProfile, "AES").bytes(dataKey, byID("hsm/aes#2")), codes.InvalidArgument,
-		"EncryptData: keySource.keyId names version 2 of a key, expected the id alone: new data is protected with the newest version")
+		"EncryptData: keySource.keyId names version 2 of a key, expected only the id: new data is protected with the newest version")
 	for id, key := range map[string]string{"hsm/other#2": "hsm/other", "hsm/aes#": "hsm/aes#"} {
 		refuses(t, conn, methodDecryptV1, message{}.text(dataProfile, "AES").bytes(dataKey, byID(id)).
 			bytes(dataCipherMetadata, message{}.text(cipherNonce, strings.Repeat("n", 12)).text(cipherTag, strings.Repeat("t", 16))), codes.PermissionDenied,

@@ -68,7 +68,7 @@ type GenerateDataKeyRequest struct {
 	// Context is what the data key is bound to, at most 4 KiB. It is needed again to unwrap
 	// the key.
 	Context []byte
-	// WithoutDataKey reports whether the wrapped key alone is wanted.
+	// WithoutDataKey reports whether only the wrapped key is wanted.
 	WithoutDataKey bool
 }
 

@@ -60,7 +60,7 @@ data key encrypts. Do not store the data key.`,
 		Args:    cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	profile, key, bound := profileFlag(cmd), wrappingKeyFlag(cmd, "the wrapping key"), contextFlag(cmd)
-	without := cmd.Flags().Bool("without-data-key", false, "return the wrapped key alone")
+	without := cmd.Flags().Bool("without-data-key", false, "return only the wrapped key")
 	c := newCaller(cmd)
 	cmd.RunE = func(*cobra.Command, []string) error {
 		request := &v1.GenerateDataKeyRequest{Profile: *profile, KeyId: *key, Context: []byte(*bound), WithoutDataKey: *without}

@@ -128,7 +128,7 @@ func TestAWrongCommandLineIsNamedInOneSentence(t *testing.T) {
 		"no signature":               {[]string{"verify-data"}, "crypto-broker verify-data: found no signature, expected " + signed + seeVerify},
 		"no signature of a file":     {[]string{"verify-data", "--file", "a"}, "crypto-broker verify-data: found no signature, expected " + signed + seeVerify},
 		"data or a signature":        {[]string{"verify-data", "a"}, "crypto-broker verify-data: found 1 argument, expected 2: " + signed + seeVerify},
-		"two things that are signed": {[]string{"verify-data", "a", "00", "--file", "b"}, "crypto-broker verify-data: found 2 arguments and --file, expected the signature alone with --file" + seeVerify},
+		"two things that are signed": {[]string{"verify-data", "a", "00", "--file", "b"}, "crypto-broker verify-data: found 2 arguments and --file, expected only the signature with --file" + seeVerify},
 		"an empty signature":         {[]string{"verify-data", "a", "", "--keyId", "k"}, "crypto-broker verify-data: the signature is empty, expected its hexadecimal digits" + seeVerify},
 		"no time":                    {[]string{"profiles", "show", "--timeout", "0s"}, "crypto-broker profiles show: --timeout is 0s, expected more than 0 (see crypto-broker profiles show --help)"},
 	} {

@@ -50,7 +50,7 @@ step takes:
 Without --url, it calls the broker's socket as an application does that ends HTTP
 itself: InitSession, OpenRequest and SealReply. The profile needs a section Session,
 and each session is closed afterwards. With --url, it is a client of a server that
-speaks the protocol by HTTP. Sessions there end by time alone, so make sure that the
+speaks the protocol by HTTP. Sessions there end only by time, so make sure that the
 server has room for them.
 
 Each connection works for --duration, or makes --requests operations one after the

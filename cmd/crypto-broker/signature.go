@@ -74,7 +74,7 @@ func signedArguments(cmd *cobra.Command, args []string) error {
 	case len(args) == 1 && !file:
 		return program.Usagef("found 1 argument, expected 2: %s", want)
 	case len(args) == 2 && file:
-		return program.Usagef("found 2 arguments and --file, expected the signature alone with --file")
+		return program.Usagef("found 2 arguments and --file, expected only the signature with --file")
 	case len(args) > 2:
 		return program.Usagef("found %d arguments, expected 2: %s", len(args), want)
 	case args[len(args)-1] == "":

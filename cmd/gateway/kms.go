@@ -45,7 +45,7 @@ func (c *kmsConfig) flags() *pflag.FlagSet {
 	f.StringSliceVar(&c.oldKeys, "old-keys", nil, "`keys` that wrapped keys of the API server before, and only unwrap now; versions of one key need no entry")
 	f.StringVar(&c.providersDir, "key-providers-dir", "/etc/crypto-broker/key-providers", "`directory` of Providers.yaml and the credentials of the key providers; followed")
 	f.StringVar(&c.socketDir, "socket-dir", "/run/crypto-broker-kms", "`directory` of the socket for the API server; made if it does not exist")
-	f.IntVar(&c.socketGroup, "socket-group", -1, "`id` of the group that may use the socket; -1 for the own user and root alone")
+	f.IntVar(&c.socketGroup, "socket-group", -1, "`id` of the group that may use the socket; -1 for only the own user and root")
 	f.StringVar(&c.statusAddress, "status-bind-address", "127.0.0.1:8082", "`address` of the HTTP port with /healthz, /readyz and /metrics; 0 is off")
 	f.StringVar(&c.tlsProvider, "tls-provider", tlsprovider.Go, "`provider` of TLS for the connections to key managers: go, or openssl for the OpenSSL of the system, which only programs of make build-openssl have")
 	f.StringVar(&c.logLevel, "log-level", "info", "log `level`: debug, info, warn or error")

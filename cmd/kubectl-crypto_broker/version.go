@@ -64,7 +64,7 @@ func newVersion(cluster *cluster) *cobra.Command {
 		Long: `Prints the version of the plugin, the version of the operator with its image, and how many pods have a broker of
 which version: of all namespaces, or of the namespace that -n names. A broker has the version of the operator that injected it.
 
-Without a cluster in the kubeconfig, and with --client, it prints the version of the plugin alone.
+Without a cluster in the kubeconfig, and with --client, it prints only the version of the plugin.
 
 The exit code is 1 if the cluster could not be asked, or if the user lacks a right to look.`,
 		Example: `  ` + name + ` version

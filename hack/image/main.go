@@ -71,7 +71,7 @@ func parseOptions(arguments []string) (options, error) {
 	flags.StringVar(&o.cover, "cover", "", "build programs that write coverage data of the packages below broker, controllers and webhook to this folder of their containers")
 	flags.BoolVar(&o.locked, "locked", false, "refuse packages of Debian that "+lockFile+" does not name")
 	flags.BoolVar(&o.writeLock, "write-lock", false, "write the packages that Debian has now into "+lockFile+", and build nothing")
-	only := flags.String("only", "", "build these images alone, of "+programNames(programs)+"; commas separate them (default: all without OpenSSL)")
+	only := flags.String("only", "", "build only these images, of "+programNames(programs)+"; commas separate them (default: all without OpenSSL)")
 	if err := flags.Parse(arguments); err != nil {
 		return o, err
 	}

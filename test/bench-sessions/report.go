@@ -89,8 +89,8 @@ func tail(s *sample) float64      { return s.P99 / s.P50 }
 func cpuMicros(s *sample) float64 { return float64(s.cpu.Nanoseconds()) / 1e3 }
 
 func (r *results) writeTargets(text *strings.Builder) {
-	fmt.Fprintf(text, "## Targets\n\nOn this machine the client shares the processors with each server. The processor time of the servers alone is what counts where there are more processors, or where the client is "+
-		"another machine: the column has the one of %s over the one of the other server.\n\n| target | wanted | found | by processor time of the servers | verdict |\n|---|---|---|---|---|\n", nodeServer)
+	fmt.Fprintf(text, "## Targets\n\nOn this machine the client shares the processors with each server. If there are more processors, or if the client is "+
+		"on another machine, only the processor time of the servers counts: the column divides the processor time of %s by the processor time of the other server.\n\n| target | wanted | found | by processor time of the servers | verdict |\n|---|---|---|---|---|\n", nodeServer)
 	for _, target := range []struct {
 		measured string
 		wanted   float64

@@ -55,7 +55,7 @@ func warningsOf(ctx context.Context, object client.Object) (hints []string, err 
 }
 
 func TestAnnotationsThatNobodyWouldReadAreWarnedOf(t *testing.T) {
-	const windows = "found cryptobroker.io/inject on a pod for Windows, which gets no broker, expected one for Linux: brokers run on Linux alone"
+	const windows = "found cryptobroker.io/inject on a pod for Windows, which gets no broker, expected one for Linux: brokers run only on Linux"
 	const lacks = "and no cryptobroker.io/inject, without which the pod gets no broker"
 	pod := func(namespace string, annotations map[string]string) *corev1.Pod {
 		object := plainPod(namespace, "pod")

@@ -31,7 +31,7 @@ func verdict(t *testing.T, err error, want string) {
 }
 
 func TestOnlyTheOperatorWritesTheProfilesConfigMap(t *testing.T) {
-	const refusal = "the ConfigMap crypto-broker-profiles is written by the Crypto Broker Operator alone"
+	const refusal = "only the Crypto Broker Operator may write the ConfigMap crypto-broker-profiles"
 	writes := map[string]struct {
 		exists bool
 		call   func(t *testing.T, c client.Client, configMap *corev1.ConfigMap) error
@@ -102,7 +102,7 @@ func TestOnlyTheOperatorWritesTheProfilesConfigMap(t *testing.T) {
 
 func TestOnlyTheOperatorWritesItsRecord(t *testing.T) {
 	page := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: releaseNamespace, Name: v1alpha1.RecordConfigMapPrefix + "7"}}
-	const refusal = "the ConfigMap crypto-broker-record-7 is written by the Crypto Broker Operator alone"
+	const refusal = "only the Crypto Broker Operator may write the ConfigMap crypto-broker-record-7"
 	verdict(t, clusterAdmin(t).Create(t.Context(), page.DeepCopy()), refusal)
 	create(t, operator(t), page)
 	page.Data = map[string]string{"namespaces": ""}

@@ -140,7 +140,7 @@ func TestTheOperatorMayChangeOneAnnotationOfAPodAndRemoveItsSnapshot(t *testing.
 		})
 		eventually(t, "the policy refuses", func(ctx context.Context) error {
 			err := operator(t).Patch(ctx, pod.DeepCopy(), mergePatch(`{"metadata":{"labels":{"a":"b"}}}`))
-			if err == nil || !strings.Contains(err.Error(), "may change pods through their status alone") {
+			if err == nil || !strings.Contains(err.Error(), "may change pods only through their status") {
 				return fmt.Errorf("found %w, expected the policy's refusal", err)
 			}
 			return nil
@@ -284,12 +284,12 @@ func TestAPodKeepsTheBrokerItWasAdmittedWith(t *testing.T) {
 		},
 		"the digest": {
 			call:    patch(`{"metadata":{"annotations":{"cryptobroker.io/profiles-digest":"sha256:0.9"}}}`),
-			refusal: "the annotation cryptobroker.io/profiles-digest is written by the Crypto Broker Operator alone",
+			refusal: "only the Crypto Broker Operator may write the annotation cryptobroker.io/profiles-digest",
 		},
 		"the digest, through the status": {
 			call:    patchStatus(`{"metadata":{"annotations":{"cryptobroker.io/profiles-digest":"sha256:0.9"}}}`),
 			status:  true,
-			refusal: "the annotation cryptobroker.io/profiles-digest is written by the Crypto Broker Operator alone",
+			refusal: "only the Crypto Broker Operator may write the annotation cryptobroker.io/profiles-digest",
 		},
 		"the status, as a kubelet does": {
 			call:   patchStatus(`{"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}}`),

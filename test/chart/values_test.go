@@ -69,7 +69,7 @@ func TestAWrongValueIsRefusedWithItsPath(t *testing.T) {
 		"a key of audit records that are off": {[]string{"--set", "audit.keySecret=k"}, "audit.keySecret is k, expected none without audit.enabled=true"},
 		"a collector of no authority":         {[]string{"--set", "broker.traces.endpoint=https://c:4317"}, `broker.traces.caBundle has no certificate, expected PEM with the certificate authorities of "https://c:4317"`},
 		"authorities without TLS":             {[]string{"--set", "broker.traces.endpoint=http://c:4317,broker.traces.caBundle=-----BEGIN CERTIFICATE-----"}, `broker.traces.caBundle is set, expected nothing, because broker.traces.endpoint is "http://c:4317"`},
-		"authorities with a private key":      {[]string{"--set", "broker.traces.endpoint=https://c:4317,broker.traces.caBundle=-----BEGIN CERTIFICATE----------BEGIN PRIVATE KEY-----"}, "broker.traces.caBundle has a private key, expected PEM with certificates alone"},
+		"authorities with a private key":      {[]string{"--set", "broker.traces.endpoint=https://c:4317,broker.traces.caBundle=-----BEGIN CERTIFICATE----------BEGIN PRIVATE KEY-----"}, "broker.traces.caBundle has a private key, expected PEM with only certificates"},
 		"records for a collector with a path": {[]string{"--set", "broker.audit.endpoint=http://c:4317/v1/logs"}, `broker.audit.endpoint is "http://c:4317/v1/logs", expected one without a path`},
 		"records for no authority":            {[]string{"--set", "broker.audit.endpoint=https://c:4317"}, `broker.audit.caBundle has no certificate`},
 		"authorities of records of nobody":    {[]string{"--set", "broker.audit.caBundle=-----BEGIN CERTIFICATE-----"}, `broker.audit.caBundle is set, expected nothing without broker.audit.endpoint`},

@@ -19,7 +19,7 @@ What a change costs the operator and the API server in a cluster with many pods.
 ` + "```sh\nmake bench-operator\n```" + `
 
 The API server and etcd are real and compiled as releases are, and etcd writes to the disk. The operator is one replica of the chart, with
-the chart's arguments, ` + "`GOMEMLIMIT`" + `, memory limit and leader election. It has the token of its ServiceAccount, and so the rights of the chart alone.
+the chart's arguments, ` + "`GOMEMLIMIT`" + `, memory limit and leader election. It has the token of its ServiceAccount, and so only the rights of the chart.
 Its webhooks validate each profile and inject each broker. Nobody runs the pods. For each pod the measurement writes the status that a kubelet
 would write, and answers on the broker's status port, at an address of the pod's own. Such a broker serves a new set 0.2 to 1.1 s
 after the operator annotated its pod, as with a kubelet, or a minute after the set was written. So the times have no kubelets and no brokers in

@@ -53,7 +53,7 @@ func (o *podOptions) guarantee(resources corev1.ResourceRequirements) (equal cor
 		switch {
 		case requested && limited:
 			if request := equal.Requests[r.resource]; request.Cmp(amount) != 0 {
-				warnings = append(warnings, fmt.Sprintf("metadata.annotations[%s]: found %s and the limit %s, so that the pod is Burstable; with one of them alone, or with equal ones, it would be Guaranteed like its other containers",
+				warnings = append(warnings, fmt.Sprintf("metadata.annotations[%s]: found %s and the limit %s, so that the pod is Burstable; with only one of them, or with equal values, it would be Guaranteed like its other containers",
 					r.request, &request, &amount))
 			}
 			continue

@@ -228,7 +228,7 @@ var annotationsRead = []podAnnotation{
 	},
 	{
 		name: contract.SessionRedisAnnotation, example: "session-redis",
-		effect: "a Secret of the namespace with the settings for [sessions in Redis](session-redis.md#in-a-pod), mounted in the broker alone; " +
+		effect: "a Secret of the namespace with the settings for [sessions in Redis](session-redis.md#in-a-pod), mounted only in the broker; " +
 			"the pod does not start while it is missing",
 		without: "sessions are in the memory of the broker",
 		values:  annotation.SecretName,
@@ -239,7 +239,7 @@ var annotationsRead = []podAnnotation{
 	},
 	{
 		name: contract.KeysAnnotation, example: "broker-keys, issuing-ca",
-		effect:  "Secrets of the namespace with [keys](keys.md), mounted in the broker alone; the pod does not start while one of them is missing",
+		effect:  "Secrets of the namespace with [keys](keys.md), mounted only in the broker; the pod does not start while one of them is missing",
 		without: "none",
 		values:  annotation.SecretNames,
 		read:    func(o *podOptions, _, value string) { o.keys = annotation.Items(value) },

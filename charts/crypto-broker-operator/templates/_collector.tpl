@@ -10,7 +10,7 @@ caBundle and protocol.
 {{- fail (printf "%s.caBundle has no certificate, expected PEM with the certificate authorities of %q, because the %s image has no authorities" .value .endpoint .whose) }}
 {{- end }}
 {{- if contains "PRIVATE KEY-----" .caBundle }}
-{{- fail (printf "%s.caBundle has a private key, expected PEM with certificates alone" .value) }}
+{{- fail (printf "%s.caBundle has a private key, expected PEM with only certificates" .value) }}
 {{- end }}
 {{- if and .caBundle (not (hasPrefix "https:" .endpoint)) }}
 {{- fail (printf "%s.caBundle is set, expected nothing, because %s.endpoint is %q, which does not begin with https://" .value .value .endpoint) }}

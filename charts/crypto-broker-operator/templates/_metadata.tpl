@@ -1,7 +1,7 @@
 {{/*
 SPDX-License-Identifier: Apache-2.0
 Labels and annotations of an object, below its metadata. commonLabels and
-commonAnnotations come last: what is for this object alone counts before them.
+commonAnnotations come last: labels and annotations of only this object take precedence.
 Takes a dict of "root" (the top scope) and, where an object has its own, "labels"
 and "annotations".
 */}}

@@ -61,7 +61,7 @@ func authoritiesOf(endpoint, caBundle string) (text, found, expected string) {
 			break
 		}
 		if block.Type != "CERTIFICATE" {
-			return "", "a block " + block.Type, "PEM with certificates alone"
+			return "", "a block " + block.Type, "PEM with only certificates"
 		}
 		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
 			return "", "a block CERTIFICATE that is not a certificate", "PEM with certificates"
@@ -72,7 +72,7 @@ func authoritiesOf(endpoint, caBundle string) (text, found, expected string) {
 	case len(certificates) == 0:
 		return "", "no certificate", "PEM with the certificate authorities of the collector"
 	case begun != strings.Count(string(certificates), "-----BEGIN "):
-		return "", "a block that cannot be read", "PEM with certificates alone"
+		return "", "a block that cannot be read", "PEM with only certificates"
 	case len(certificates) > maxAuthorities:
 		return "", strconv.Itoa(len(certificates)) + " bytes of certificates", "at most " + strconv.Itoa(maxAuthorities)
 	}

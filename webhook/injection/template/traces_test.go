@@ -109,7 +109,7 @@ func TestTracesThatNoBrokerWouldStartWithAreRefused(t *testing.T) {
 		"no PEM":                  {func(t *Traces) { t.Endpoint, t.CABundle = "https://c:4317", "secret" }, `CABundle is "no certificate", expected PEM`},
 		"a private key": {func(t *Traces) {
 			t.Endpoint, t.CABundle = "https://c:4317", certificate+"-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n"
-		}, `CABundle is "a block PRIVATE KEY", expected PEM with certificates alone`},
+		}, `CABundle is "a block PRIVATE KEY", expected PEM with only certificates`},
 		"a certificate that is none": {func(t *Traces) {
 			t.Endpoint, t.CABundle = "https://c:4317", "-----BEGIN CERTIFICATE-----\nc2VjcmV0\n-----END CERTIFICATE-----\n"
 		}, `CABundle is "a block CERTIFICATE that is not a certificate", expected PEM with certificates`},

@@ -33,7 +33,7 @@ type GenerateDataKeyRequest struct {
 	// What the data key is bound to, at most 4 KiB. It has to be given again to
 	// unwrap the key. Empty for no context.
 	Context []byte `protobuf:"bytes,3,opt,name=context,proto3" json:"context,omitempty"`
-	// Whether the reply has the wrapped key alone.
+	// Whether the reply has only the wrapped key.
 	WithoutDataKey bool      `protobuf:"varint,4,opt,name=without_data_key,json=withoutDataKey,proto3" json:"without_data_key,omitempty"`
 	Metadata       *Metadata `protobuf:"bytes,5,opt,name=metadata,proto3" json:"metadata,omitempty"`
 	unknownFields  protoimpl.UnknownFields
@@ -110,7 +110,7 @@ type GenerateDataKeyResponse struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Metadata *Metadata              `protobuf:"bytes,1,opt,name=metadata,proto3" json:"metadata,omitempty"`
 	// The data key, of the size that the profile has. Empty if the request asks for
-	// the wrapped key alone.
+	// only the wrapped key.
 	DataKey       []byte            `protobuf:"bytes,2,opt,name=data_key,json=dataKey,proto3" json:"data_key,omitempty"`
 	WrappedKey    []byte            `protobuf:"bytes,3,opt,name=wrapped_key,json=wrappedKey,proto3" json:"wrapped_key,omitempty"`
 	Descriptor_   *CryptoDescriptor `protobuf:"bytes,4,opt,name=descriptor,proto3" json:"descriptor,omitempty"`

@@ -51,7 +51,7 @@ func (k KeySource) checkName(op profile.Operation) error {
 		return requests.Invalid(op, k.Field+".keyId", "has no version of a key after #, expected 1 to %d bytes of printable ASCII without spaces; found %d bytes", profile.MaxKeyIDLength, len(name.Version))
 	}
 	if op.Row().Newest {
-		return requests.Invalid(op, k.Field+".keyId", "names version %s of a key, expected the id alone: new data is protected with the newest version", name.Version)
+		return requests.Invalid(op, k.Field+".keyId", "names version %s of a key, expected only the id: new data is protected with the newest version", name.Version)
 	}
 	return nil
 }
@@ -225,7 +225,7 @@ func (c *Call) contextOf(key *keys.Key) context.Context {
 // may have the same id by chance, but it is not the key of the profile.
 func checkManager(c *Call, name string, policy *profile.KeyPolicy) error {
 	if client, external := policy.Manager(); external {
-		return requests.Refused(codes.FailedPrecondition, c.Operation, name, "the profile takes keys from the external key manager %q (KMS.Client), which this broker has no access to: it takes keys from openbao alone, with settings in a file that KMS.Config names, for EncryptData and DecryptData", client)
+		return requests.Refused(codes.FailedPrecondition, c.Operation, name, "the profile takes keys from the external key manager %q (KMS.Client), which this broker has no access to: it takes keys only from openbao, with settings in a file that KMS.Config names, for EncryptData and DecryptData", client)
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ What is checked of a pod with a broker after all mutations, whoever injected it.
 - name: volumes
   expression: >-
     object.spec.?volumes.orValue([]).filter(v, v.name in ['crypto-broker-socket', 'crypto-broker-profiles', 'crypto-broker-session-redis', 'crypto-broker-key-gateway'] || v.name.startsWith('crypto-broker-keys-'))
-# In order, for a value refers to variables in front of it alone.
+# In order, because a value refers only to variables in front of it.
 - name: variableNames
   expression: dyn(params.spec).container.?env.orValue([]).map(e, e.name)
 {{- if eq .Values.injection.mode "policy" }}

@@ -60,5 +60,5 @@ mounted as the broker's profiles.
     cryptobroker.io/profiles-snapshot-signature stay as they were when the pod was admitted
 - expression: |-
     object.metadata.?annotations['cryptobroker.io/profiles-digest'] == oldObject.metadata.?annotations['cryptobroker.io/profiles-digest']
-  message: the annotation cryptobroker.io/profiles-digest is written by the Crypto Broker Operator alone
+  message: only the Crypto Broker Operator may write the annotation cryptobroker.io/profiles-digest
 {{- end }}

@@ -26,7 +26,7 @@ export interface GenerateDataKeyRequest {
   keyId: string;
   /** What the data key is bound to, at most 4 KiB. It is needed again to unwrap the key. */
   context?: Uint8Array;
-  /** Whether the wrapped key alone is wanted. */
+  /** Whether only the wrapped key is wanted. */
   withoutDataKey?: boolean;
 }
 

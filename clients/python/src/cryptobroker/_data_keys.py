@@ -43,7 +43,7 @@ def generate_data_key(
     Args:
         key_id: the id of the wrapping key. The profile has to list it.
         context: what the data key is bound to, at most 4 KiB. It is needed again to unwrap the key.
-        without_data_key: whether the wrapped key alone is wanted.
+        without_data_key: whether only the wrapped key is wanted.
         profile: the name of the profile, if it is not the one of the client.
         timeout: the time for the call with all its tries, in seconds.
     """

@@ -218,7 +218,7 @@ func TestACommandForAShellHasOnlyNamesThatTheAPIServerHasChecked(t *testing.T) {
 }
 
 func TestThePageShowsAllNamespacesOnlyToWhoMaySeeThem(t *testing.T) {
-	const notice = "This page shows namespace shop alone, because the right to %s in all namespaces is missing. To see others, name them by --namespaces."
+	const notice = "This page shows only namespace shop, because the right to %s in all namespaces is missing. To see others, name them by --namespaces."
 	for sentence, test := range map[string]struct{ lacks, scope, notice string }{
 		"all rights":            {"", "all namespaces", ""},
 		"pods of one namespace": {"list pods", "namespace shop", fmt.Sprintf(notice, "list pods")},

@@ -59,7 +59,7 @@ func AllOr(ctx context.Context, client kubernetes.Interface, namespace string) (
 			return Scope{}, fmt.Errorf("whether all namespaces may be seen is not known: %w", err)
 		}
 		if barred != "" {
-			return Scope{Namespaces: []string{namespace}, Notice: fmt.Sprintf("This page shows namespace %s alone, because %s. To see others, name them by --namespaces.", namespace, barred)}, nil
+			return Scope{Namespaces: []string{namespace}, Notice: fmt.Sprintf("This page shows only namespace %s, because %s. To see others, name them by --namespaces.", namespace, barred)}, nil
 		}
 	}
 	return Scope{}, nil

@@ -26,7 +26,7 @@ export interface GenerateDataKeyRequest {
   context?:
     | Uint8Array
     | undefined;
-  /** Whether the reply has the wrapped key alone. */
+  /** Whether the reply has only the wrapped key. */
   withoutDataKey?: boolean | undefined;
   metadata?: Metadata | undefined;
 }
@@ -38,7 +38,7 @@ export interface GenerateDataKeyResponse {
     | undefined;
   /**
    * The data key, of the size that the profile has. Empty if the request asks for
-   * the wrapped key alone.
+   * only the wrapped key.
    */
   dataKey?: Uint8Array | undefined;
   wrappedKey?: Uint8Array | undefined;

@@ -34,7 +34,7 @@ public final class GenerateDataKeyRequest extends Request<GenerateDataKeyRequest
   /**
    * Sets a field of the request.
    *
-   * @param withoutDataKey whether the wrapped key alone is wanted
+   * @param withoutDataKey whether only the wrapped key is wanted
    * @return this request
    */
   public GenerateDataKeyRequest withoutDataKey(boolean withoutDataKey) {
