@@ -5,7 +5,6 @@ package keyproviders
 import (
 	"context"
 	"slices"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -21,7 +20,6 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/event"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/queue"
-	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/state"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/statuspatch"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/providerreport"
 )
@@ -30,7 +28,7 @@ import (
 const actionUse = "Use"
 
 // SetupKeyAccess adds the controllers that write the status of KeyAccessPolicies and KeyAccessPeers of the operator's
-// namespace. The manager's cache must have these objects of this namespace alone.
+// namespace. The manager's cache must have these objects only of this namespace.
 func SetupKeyAccess(mgr ctrl.Manager, options Options) error {
 	var queues []queue.Queue
 	poller := newPoller(mgr.GetClient(), contract.KeyAccessComponent, options, func(key types.NamespacedName) {
@@ -95,18 +93,9 @@ func (r *accessReconciler) Reconcile(ctx context.Context, request reconcile.Requ
 		r.metrics.forget(request.NamespacedName)
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if !object.GetDeletionTimestamp().IsZero() {
-		return reconcile.Result{}, nil
-	}
-	known := r.memory.of(request.NamespacedName, object.GetUID())
-	if state.IsBehind(object.GetResourceVersion(), known.pendingVersion) {
-		return reconcile.Result{RequeueAfter: staleWait}, nil
-	}
-	views, silence := r.poller.views(object.GetUID())
-	wait := known.wait(object.GetGeneration(), views, silence, time.Now())
-	r.memory.put(request.NamespacedName, known)
-	if wait > 0 {
-		return reconcile.Result{RequeueAfter: wait}, nil
+	known, views, wait := r.memory.answers(r.poller, object)
+	if wait != 0 {
+		return reconcile.Result{RequeueAfter: max(0, wait)}, nil
 	}
 	before, next := status.DeepCopy(), status.DeepCopy()
 	fillAccess(next, object.GetGeneration(), views, r.namespace)
@@ -114,14 +103,8 @@ func (r *accessReconciler) Reconcile(ctx context.Context, request reconcile.Requ
 	if equality.Semantic.DeepEqual(next, before) {
 		return reconcile.Result{}, nil
 	}
-	based := object.GetResourceVersion()
-	written, err := statuspatch.Write(ctx, r.client, object, next)
-	if err != nil || !written {
+	if written, err := r.memory.write(ctx, r.client, object, next, known); err != nil || !written {
 		return reconcile.Result{}, err
-	}
-	if object.GetResourceVersion() != based {
-		known.pendingVersion = object.GetResourceVersion()
-		r.memory.put(request.NamespacedName, known)
 	}
 	b, a := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReady), meta.FindStatusCondition(next.Conditions, v1alpha1.ConditionReady)
 	if kind, changed := kindOf(b, a); changed {

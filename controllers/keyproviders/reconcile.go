@@ -17,8 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
-	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/state"
-	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/statuspatch"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/providerreport"
 )
 
@@ -55,17 +53,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		r.metrics.forget(request.NamespacedName)
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if !object.GetDeletionTimestamp().IsZero() {
-		return reconcile.Result{}, nil
-	}
-	known := r.memory.of(request.NamespacedName, object.GetUID())
-	if state.IsBehind(object.GetResourceVersion(), known.pendingVersion) {
-		return reconcile.Result{RequeueAfter: staleWait}, nil
-	}
-	views, silence := r.poller.views(object.GetUID())
-	if wait := known.wait(object.GetGeneration(), views, silence, time.Now()); wait > 0 {
-		r.memory.put(request.NamespacedName, known)
-		return reconcile.Result{RequeueAfter: wait}, nil
+	known, views, wait := r.memory.answers(r.poller, object)
+	if wait != 0 {
+		return reconcile.Result{RequeueAfter: max(0, wait)}, nil
 	}
 	next := status.DeepCopy()
 	fill(next, object, spec, views, r.operatorNamespace)
@@ -76,14 +66,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{RequeueAfter: max(0, delay)}, nil
 	}
 	before := status.DeepCopy()
-	based := object.GetResourceVersion()
-	written, err := statuspatch.Write(ctx, r.client, object, next)
-	if err != nil || !written {
+	if written, err := r.memory.write(ctx, r.client, object, next, known); err != nil || !written {
 		return reconcile.Result{}, err
-	}
-	if object.GetResourceVersion() != based {
-		known.pendingVersion = object.GetResourceVersion()
-		r.memory.put(request.NamespacedName, known)
 	}
 	report(r.recorder, object, spec, before, next)
 	return reconcile.Result{}, nil
@@ -143,7 +127,7 @@ func withoutNumbers(status *v1alpha1.KeyProviderStatus) *v1alpha1.KeyProviderSta
 	return s
 }
 
-// remembered is the memory of one provider in addition to its status.
+// remembered is the memory of one object in addition to its status.
 type remembered struct {
 	uid types.UID
 	// lateSince is the time since which a gateway lacks this generation of the provider.
