@@ -51,13 +51,13 @@ func (a *authorities) set(ctx context.Context, pem string) {
 	}
 }
 
-func beside(gateway *authorities) func(*controllers.Options) {
+func withKeyGateway(gateway *authorities) func(*controllers.Options) {
 	return func(o *controllers.Options) { o.KeyGateway = gateway }
 }
 
 func TestTheAuthoritiesOfTheKeyGatewayAreWhereProfilesNameKeyProviders(t *testing.T) {
 	gateway := &authorities{pem: []byte("first")}
-	operator := start(t, beside(gateway))
+	operator := start(t, withKeyGateway(gateway))
 	uses, other := namespace(t, nil), namespace(t, nil)
 	create(t, hashing(other, "orders", "sha3-512"))
 	encrypting := hashing(uses, "orders", "sha3-512")
@@ -100,7 +100,7 @@ func TestTheAuthoritiesOfTheKeyGatewayAreWhereProfilesNameKeyProviders(t *testin
 
 	operator.stop()
 	successor := &authorities{}
-	start(t, beside(successor))
+	start(t, withKeyGateway(successor))
 	labelled := expect("the authorities while the new leader does not know them", "first second")
 	update(t, &labelled, func(c *corev1.ConfigMap) { c.Labels = nil })
 	eventually(t, "the new leader puts the ConfigMap right", func() error {
@@ -124,7 +124,7 @@ func TestTheAuthoritiesOfTheKeyGatewayAreWhereProfilesNameKeyProviders(t *testin
 
 func TestASetThatNamesKeyProvidersWaitsForTheAuthorities(t *testing.T) {
 	gateway := &authorities{looking: true}
-	start(t, beside(gateway))
+	start(t, withKeyGateway(gateway))
 	uses, other := namespace(t, nil), namespace(t, nil)
 	encrypting := hashing(uses, "orders", "sha3-512")
 	encrypting.Spec.API.EncryptData = &v1alpha1.EncryptData{EncryptAlg: "aes-gcm", KeySize: 256, NonceStrategy: "random", KeyIDs: []v1alpha1.KeyID{{ID: "hsm/orders"}}}

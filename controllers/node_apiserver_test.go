@@ -41,8 +41,8 @@ type pod struct {
 	answer confirm.Answer
 	// values are the annotations seen so far.
 	values []string
-	// deaf is the number of annotations that it ignores.
-	deaf int
+	// ignoring is the number of annotations that the broker ignores.
+	ignoring int
 	// silent reports whether the broker answers no requests.
 	silent bool
 	// partial reports whether it leaves out profiles of each set.
@@ -185,7 +185,7 @@ func (p *pod) follow() {
 			seen = object.Annotations[digestAnnotation]
 			p.mu.Lock()
 			p.values = append(p.values, seen)
-			act := len(p.values) > p.deaf
+			act := len(p.values) > p.ignoring
 			p.mu.Unlock()
 			if act {
 				p.load()
@@ -213,7 +213,8 @@ func (p *pod) serves() string {
 	return p.answer.Digest
 }
 
-func deaf(times int) func(*pod) { return func(p *pod) { p.deaf = times } }
+// ignoring makes the broker of a pod ignore this many annotations.
+func ignoring(times int) func(*pod) { return func(p *pod) { p.ignoring = times } }
 
 func silent(p *pod) { p.silent = true }
 

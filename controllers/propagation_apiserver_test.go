@@ -172,7 +172,7 @@ func TestABrokerThatIsBehindGetsAnotherValueAtEachTry(t *testing.T) {
 	p := hashing(ns, "orders", "sha3-512")
 	create(t, p)
 	expectFile(t, ns, fileOf("orders", "sha3-512"))
-	late, never := runPod(t, ns, deaf(2)), runPod(t, ns, deaf(100))
+	late, never := runPod(t, ns, ignoring(2)), runPod(t, ns, ignoring(100))
 	expectStatus(t, p, has{propagated: "True AllUpdated", pods: 2, updated: 2})
 	update(t, p, func(p *v1alpha1.CryptoProfile) { p.Spec.API.HashData.HashAlg = "sha-512" })
 	expectServed(t, fileOf("orders", "sha-512"), late)
@@ -201,7 +201,7 @@ func TestAProfileThatDidNotChangeGetsNoEventWhenABrokerIsLate(t *testing.T) {
 	for _, p := range []*v1alpha1.CryptoProfile{changed, other} {
 		expectStatus(t, p, has{propagated: "True NoPods"})
 	}
-	late := runPod(t, ns, deaf(100))
+	late := runPod(t, ns, ignoring(100))
 	for _, p := range []*v1alpha1.CryptoProfile{changed, other} {
 		expectStatus(t, p, has{propagated: "True AllUpdated", pods: 1, updated: 1})
 	}
@@ -255,7 +255,7 @@ func TestABrokerThatRefusesTheSetIsReported(t *testing.T) {
 	p := hashing(ns, "orders", "sha3-512")
 	create(t, p)
 	expectFile(t, ns, fileOf("orders", "sha3-512"))
-	pod := runPod(t, ns, deaf(100))
+	pod := runPod(t, ns, ignoring(100))
 	expectStatus(t, p, has{propagated: "True AllUpdated", pods: 1, updated: 1})
 	pod.mu.Lock()
 	pod.answer.Reason = string(directory.SetRejected)

@@ -92,7 +92,7 @@ func TestAProfileIsReadyWhenBrokersServeWhatIsWanted(t *testing.T) {
 	}
 
 	broker.mu.Lock()
-	broker.deaf = 1 << 20
+	broker.ignoring = 1 << 20
 	broker.mu.Unlock()
 	update(t, own, func(p *v1alpha1.CryptoProfile) { p.Spec.API.HashData.HashAlg = "sha-512" })
 	expectReady(t, own, "False InProgress", inProgress)
@@ -103,7 +103,7 @@ func TestAProfileIsReadyWhenBrokersServeWhatIsWanted(t *testing.T) {
 	})
 	expectReady(t, own, "False Invalid", failed)
 	broker.mu.Lock()
-	broker.deaf = 0
+	broker.ignoring = 0
 	broker.mu.Unlock()
 	update(t, own, func(p *v1alpha1.CryptoProfile) { p.Spec.Deprecation, p.Spec.API.HashData.HashAlg = nil, "sha3-512" })
 	expectReady(t, own, "True AllUpdated", current)

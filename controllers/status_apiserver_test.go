@@ -250,7 +250,7 @@ func TestAChangeOfOneProfileIsWrittenAndToldOfThatOneAlone(t *testing.T) {
 	o := start(t)
 	eventually(t, "there is a set", func() error { _, err := file(t, ns); return err })
 	runPod(t, ns)
-	late := runPod(t, ns, deaf(2)) // to the first questions
+	late := runPod(t, ns, ignoring(2)) // to the first questions
 	pods := int32(2)
 	served := func() error {
 		var all v1alpha1.CryptoProfileList
@@ -269,7 +269,7 @@ func TestAChangeOfOneProfileIsWrittenAndToldOfThatOneAlone(t *testing.T) {
 
 	for _, change := range []struct {
 		sentence, algorithm string
-		deaf, writes        int
+		ignored, writes     int
 		begins              bool
 	}{
 		{"brokers take it at once", "sha3-512", 0, 2, false},
@@ -279,7 +279,7 @@ func TestAChangeOfOneProfileIsWrittenAndToldOfThatOneAlone(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		counted := count(ctx, t, ns)
 		late.mu.Lock()
-		late.deaf = len(late.values) + change.deaf
+		late.ignoring = len(late.values) + change.ignored
 		late.mu.Unlock()
 		if change.begins {
 			runPod(t, ns)

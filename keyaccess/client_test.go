@@ -31,7 +31,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/grpc/opentdf/kas"
-	"github.com/crypto-broker/crypto-broker-operator/broker/keys/cache"
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys/datakeycache"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/caller"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/federation"
@@ -126,7 +126,7 @@ type setting struct {
 	peers       *federation.Peers
 	observer    keyaccess.Observer
 	manager     *manager // the key manager with the keys managed-rsa and managed-ec, or nil
-	dataKeys    *cache.Cache
+	dataKeys    *datakeycache.Cache
 }
 
 // written is the content of a log. Requests write it, and tests read it.

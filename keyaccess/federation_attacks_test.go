@@ -54,8 +54,8 @@ func digest(signed string) []byte {
 	return sum[:]
 }
 
-// tell sends a request with statements to a service.
-func (m *member) tell(t testing.TB, signed string, statements ...string) (status int, text string) {
+// forward sends a request with statements to a service.
+func (m *member) forward(t testing.TB, signed string, statements ...string) (status int, text string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, m.URL+federation.PathRewrap, strings.NewReader(signed))
 	if err != nil {
@@ -127,7 +127,7 @@ func TestWhatAMaliciousServiceForwardsIsRefused(t *testing.T) {
 			if c.key == nil {
 				c.key = m[0].key
 			}
-			status, text := m[1].tell(t, signed, forged(c.key, c.header, claims))
+			status, text := m[1].forward(t, signed, forged(c.key, c.header, claims))
 			if status != c.status || !strings.Contains(text, c.part) {
 				t.Errorf("found status %d: %s, expected %d and %q", status, text, c.status, c.part)
 			}
@@ -155,7 +155,7 @@ func TestWhatAMaliciousServiceForwardsIsRefused(t *testing.T) {
 		"with a request that is less": {other[:len(other)-1], []string{first}, 400},
 		"with a large request":        {large, []string{forged(m[0].key, nil, claims)}, 413},
 	} {
-		if status, text := m[1].tell(t, c.signed, c.statements...); status != c.status {
+		if status, text := m[1].forward(t, c.signed, c.statements...); status != c.status {
 			t.Errorf("%s: found status %d: %s, expected %d", name, status, text, c.status)
 		}
 	}
@@ -165,12 +165,12 @@ func TestAStatementCannotBeUsedTwice(t *testing.T) {
 	m := federate(t, 2, nil)
 	claims, signed := m[0].statement(t, m[1])
 	first := forged(m[0].key, nil, claims)
-	if status, text := m[1].tell(t, signed, first); status != http.StatusOK {
+	if status, text := m[1].forward(t, signed, first); status != http.StatusOK {
 		t.Fatalf("found status %d: %s", status, text)
 	}
 	claims["jti"] = "2"
 	for name, statement := range map[string]string{"as it was": first, "with another id": forged(m[0].key, nil, claims)} {
-		if status, text := m[1].tell(t, signed, statement); status != http.StatusUnauthorized || !strings.Contains(text, "used before") {
+		if status, text := m[1].forward(t, signed, statement); status != http.StatusUnauthorized || !strings.Contains(text, "used before") {
 			t.Errorf("%s: found status %d: %s", name, status, text)
 		}
 	}
@@ -184,7 +184,7 @@ func TestAPeerCannotAskForTheDataKeysOfOthers(t *testing.T) {
 	unknown.KasUrl = ""
 	claims, request := m[0].statement(t, m[1], own, unknown)
 	claims["objects"] = []int{0, 1}
-	status, text := m[1].tell(t, request, forged(m[0].key, nil, claims))
+	status, text := m[1].forward(t, request, forged(m[0].key, nil, claims))
 	signed, err := jose.ParseSignedCompact(text, []jose.SignatureAlgorithm{jose.ES256})
 	if status != http.StatusOK || err != nil {
 		t.Fatalf("found status %d: %s", status, text)

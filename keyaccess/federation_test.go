@@ -110,7 +110,7 @@ func (m *member) answer(instead http.HandlerFunc) {
 	m.instead.Store(&instead)
 }
 
-func broken(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }
+func failing(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }
 
 // hanging never answers.
 func hanging(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
@@ -195,7 +195,7 @@ func TestAServiceThatDoesNotWorkCostsOnlyItsShares(t *testing.T) {
 		}
 	})
 	client := parseKey(t, privateKeys()[wrapping.RSA2048])
-	m[2].answer(broken)
+	m[2].answer(failing)
 	for i := range 5 {
 		expected := "rpc error: code = Unavailable desc = " + m[2].URL + ": the service gave an answer that is not valid"
 		if i >= 3 {
@@ -240,7 +240,7 @@ func TestPeersAreAskedAtTheSameTime(t *testing.T) {
 func TestAServiceThatWorksAgainIsAskedAgain(t *testing.T) {
 	m := federate(t, 2, func(_ int, _ []*member, c *federation.Config, _ *setting) { c.Retry = time.Second })
 	client := parseKey(t, privateKeys()[wrapping.RSA2048])
-	m[1].answer(broken)
+	m[1].answer(failing)
 	for tries := 0; !strings.Contains(askAll(t, client, m)[1], "is not asked for now"); tries++ {
 		if tries == 1000 {
 			t.Fatal("the service is still asked after 1,000 failures")

@@ -25,7 +25,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/grpc/opentdf/kas"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
-	"github.com/crypto-broker/crypto-broker-operator/broker/keys/cache"
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys/datakeycache"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/policy"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/request"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/wrapping"
@@ -147,9 +147,9 @@ func managedObject(t testing.TB, algorithm wrapping.Algorithm, dataKey []byte, b
 	return object
 }
 
-func newCache(t testing.TB) *cache.Cache {
+func newCache(t testing.TB) *datakeycache.Cache {
 	t.Helper()
-	c := cache.New(func(error) {}) // whether memory is locked is not tested here
+	c := datakeycache.New(func(error) {}) // whether memory is locked is not tested here
 	t.Cleanup(c.Close)
 	return c
 }
@@ -254,7 +254,7 @@ func TestWhoMayNotHaveADataKeyGetsNoneFromTheCache(t *testing.T) {
 			t.Errorf("found %v, expected %q", result, forbidden)
 		}
 	}
-	if stats := kept.Stats(); stats != (cache.Stats{}) || m.asked.Load() != 2 {
+	if stats := kept.Stats(); stats != (datakeycache.Stats{}) || m.asked.Load() != 2 {
 		t.Errorf("found %+v and %d requests to the key manager, expected an unused cache and 2", stats, m.asked.Load())
 	}
 }

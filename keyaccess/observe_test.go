@@ -80,7 +80,7 @@ func TestEachRequestHasOneOutcome(t *testing.T) {
 		"a body that is no JSON":          {nil, func(x *service) { x.rewrapPlain(t, "x") }, keyaccess.Unreadable},
 		"a body that is too large, by Connect": {func(s *setting) { s.bodyBytes = 10 },
 			func(x *service) { _, _ = x.rewrap(t, good(x)) }, keyaccess.Unreadable},
-		"too many requests of a caller": {func(s *setting) { s.rates = drained(t) }, func(x *service) {
+		"too many requests of a caller": {func(s *setting) { s.rates = ratesForOneCall(t) }, func(x *service) {
 			x.rewrapPlain(t, "x")
 			x.rewrapPlain(t, "x")
 		}, keyaccess.RateLimited},
@@ -111,8 +111,8 @@ func TestEachRequestHasOneOutcome(t *testing.T) {
 	}
 }
 
-// drained returns rates that permit one request.
-func drained(t *testing.T) *limit.Rates {
+// ratesForOneCall returns rates that permit one request.
+func ratesForOneCall(t *testing.T) *limit.Rates {
 	t.Helper()
 	rates, err := limit.NewRates(limit.Config{Caller: limit.Rate{PerSecond: 0.00001, Burst: 1}})
 	if err != nil {

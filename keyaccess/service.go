@@ -16,7 +16,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/grpc/opentdf/kas"
-	"github.com/crypto-broker/crypto-broker-operator/broker/keys/cache"
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys/datakeycache"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/caller"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/federation"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/keyring"
@@ -70,7 +70,7 @@ type Options struct {
 	// requests of clients wait for peers, and two services could wait for each other's places.
 	PeerShedder *limit.Shedder
 	// DataKeys keeps data keys that key managers have unwrapped. It is nil if each is unwrapped again.
-	DataKeys *cache.Cache
+	DataKeys *datakeycache.Cache
 	// Providers counts changes of the key providers. It may be nil if there are none.
 	Providers func() uint64
 	// FIPS turns off what FIPS 140-3 does not approve: RSA, which OpenTDF's clients use with SHA-1 only, and X-Wing, which has X25519.

@@ -12,7 +12,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/grpc/opentdf/kas"
 	"github.com/crypto-broker/crypto-broker-operator/broker/defect"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
-	"github.com/crypto-broker/crypto-broker-operator/broker/keys/cache"
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys/datakeycache"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/keyring"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/policy"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/wrapping"
@@ -98,13 +98,13 @@ func (o *sealed) open(ctx context.Context, key keyring.Named) ([]byte, error) {
 		return unwrap(ctx)
 	}
 	number := func(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
-	id := cache.NewID([]byte(o.who.Issuer), []byte(o.who.Subject), number(revision), number(generation), managed.Identity(),
+	id := datakeycache.NewID([]byte(o.who.Issuer), []byte(o.who.Subject), number(revision), number(generation), managed.Identity(),
 		[]byte(key.ID), []byte(o.GetKeyType()), []byte(o.body), []byte(o.GetPolicyBinding().GetHash()), o.GetWrappedKey(), []byte(o.GetEphemeralPublicKey()))
 	return o.DataKeys.Get(ctx, id, unwrap)
 }
 
 // managed has a key manager unwrap, and logs why it does not. It survives a defect, because the cache runs it where nothing else does.
-func (o *sealed) managed(keyID string, unwrap cache.Unwrap) cache.Unwrap {
+func (o *sealed) managed(keyID string, unwrap datakeycache.Unwrap) datakeycache.Unwrap {
 	return func(ctx context.Context) (dataKey []byte, err error) {
 		defer func() {
 			if recovered := recover(); recovered != nil {

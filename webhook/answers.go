@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/limits"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/textlimits"
 )
 
 // brief limits the length of a handler's answers: the message, its causes, the warnings and the
@@ -18,21 +18,21 @@ import (
 func brief(next admission.Handler) admission.Handler {
 	return admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
 		response := next.Handle(ctx, request)
-		response.Warnings = limits.Warnings(response.Warnings)
+		response.Warnings = textlimits.Warnings(response.Warnings)
 		for key, value := range response.AuditAnnotations {
-			response.AuditAnnotations[key] = limits.Cut(value, limits.MaxText)
+			response.AuditAnnotations[key] = textlimits.Cut(value, textlimits.MaxText)
 		}
 		result := response.Result
 		if result == nil {
 			return response
 		}
-		result.Message = limits.Cut(result.Message, limits.MaxText)
+		result.Message = textlimits.Cut(result.Message, textlimits.MaxText)
 		if details := result.Details; details != nil {
-			details.Name = limits.Cut(details.Name, limits.MaxSentence)
-			details.Causes = details.Causes[:min(len(details.Causes), limits.MaxProblems)]
+			details.Name = textlimits.Cut(details.Name, textlimits.MaxSentence)
+			details.Causes = details.Causes[:min(len(details.Causes), textlimits.MaxProblems)]
 			for i := range details.Causes {
 				cause := &details.Causes[i]
-				cause.Message, cause.Field = limits.Cut(cause.Message, limits.MaxText/limits.MaxProblems), limits.Cut(cause.Field, limits.MaxText/limits.MaxProblems)
+				cause.Message, cause.Field = textlimits.Cut(cause.Message, textlimits.MaxText/textlimits.MaxProblems), textlimits.Cut(cause.Field, textlimits.MaxText/textlimits.MaxProblems)
 			}
 		}
 		return response

@@ -6,7 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 
-	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/limits"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/textlimits"
 )
 
 // Estimates of the memory that a request takes during the decision.
@@ -64,7 +64,7 @@ func measure(review []byte) measured {
 				text := review[i:min(end+1, len(review))]
 				var namespace string
 				if named && json.Unmarshal(text, &namespace) == nil && namespace != "" {
-					m.namespace = limits.Cut(namespace, limits.MaxQuoted)
+					m.namespace = textlimits.Cut(namespace, textlimits.MaxQuoted)
 				}
 				named = string(text) == `"namespace"` && isKey(review[end:])
 			}

@@ -46,15 +46,15 @@ func withQuota(t *testing.T, names ...corev1.ResourceName) string {
 	return namespace
 }
 
-// modest are the resources of an app in such a namespace.
-func modest(pod *corev1.Pod) {
+// withSmallResources are the resources of an app in such a namespace.
+func withSmallResources(pod *corev1.Pod) {
 	pod.Spec.Containers[0].Resources = fixture.Sized("100m", "64Mi", "1", "128Mi")
 }
 
 func TestAQuotaForRequestsAndMemoryDoesNotRefuseTheBroker(t *testing.T) {
 	startOperator(t)
 	namespace := withQuota(t, corev1.ResourceRequestsCPU, corev1.ResourceRequestsMemory, corev1.ResourceLimitsMemory)
-	if _, err := tryPod(t, namespace, fixture.PodWith(modest)); err != nil {
+	if _, err := tryPod(t, namespace, fixture.PodWith(withSmallResources)); err != nil {
 		t.Error(err)
 	}
 }
@@ -62,11 +62,11 @@ func TestAQuotaForRequestsAndMemoryDoesNotRefuseTheBroker(t *testing.T) {
 func TestAQuotaForCPULimitsIsMetByAnAnnotation(t *testing.T) {
 	startOperator(t)
 	namespace := withQuota(t, corev1.ResourceLimitsCPU)
-	_, err := tryPod(t, namespace, fixture.PodWith(modest))
+	_, err := tryPod(t, namespace, fixture.PodWith(withSmallResources))
 	if err == nil || !strings.Contains(err.Error(), "must specify limits.cpu for: crypto-broker") {
 		t.Errorf("without the annotation: %v, expected a sentence that names the broker", err)
 	}
-	if _, err := tryPod(t, namespace, fixture.PodWith(modest, fixture.Annotated("cpu-limit", "500m"))); err != nil {
+	if _, err := tryPod(t, namespace, fixture.PodWith(withSmallResources, fixture.Annotated("cpu-limit", "500m"))); err != nil {
 		t.Errorf("with the annotation: %v", err)
 	}
 }

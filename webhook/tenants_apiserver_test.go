@@ -27,8 +27,8 @@ import (
 // manyProfiles is the number of profiles of a tenant. Their set has a third of the maximum size.
 const manyProfiles = 1000
 
-// crowded makes a namespace with many profiles, and its set.
-func crowded(t *testing.T) (namespace string, profiles []v1alpha1.CryptoProfile) {
+// namespaceWithManyProfiles makes a namespace with many profiles, and its set.
+func namespaceWithManyProfiles(t *testing.T) (namespace string, profiles []v1alpha1.CryptoProfile) {
 	t.Helper()
 	namespace = newNamespace(t, nil, nil)
 	for i := range manyProfiles {
@@ -78,7 +78,7 @@ func atOnce[T any](t *testing.T, workers int, objects []T, do func(context.Conte
 // If the work grew with the square of the number of profiles, this would take minutes.
 func TestManyProfilesAreDeletedInSeconds(t *testing.T) {
 	startOperator(t)
-	_, profiles := crowded(t)
+	_, profiles := namespaceWithManyProfiles(t)
 	begin := time.Now()
 	atOnce(t, 20, profiles, func(ctx context.Context, p *v1alpha1.CryptoProfile) error { return admin.Delete(ctx, p) })
 	took := time.Since(begin)
@@ -94,7 +94,7 @@ func TestManyProfilesAreDeletedInSeconds(t *testing.T) {
 func TestThePodsOfOthersDoNotWaitForATenantsProfiles(t *testing.T) {
 	startOperator(t)
 	other := newNamespace(t, nil, nil)
-	_, profiles := crowded(t)
+	_, profiles := namespaceWithManyProfiles(t)
 	besideNothing := podTimes(t, other)
 	besideLabels := podsBeside(t, other, profiles, func(n int) string { return fmt.Sprintf(`{"metadata":{"labels":{"n":"%d"}}}`, n) })
 	besideChanges := podsBeside(t, other, profiles, func(n int) string {

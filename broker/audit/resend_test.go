@@ -13,40 +13,40 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/audit"
 )
 
-// faraway is an output that takes lines and does not always acknowledge them.
-type faraway struct {
+// remoteOutput is an output that takes lines and does not always acknowledge them.
+type remoteOutput struct {
 	memory
 	mu sync.Mutex
-	// deaf is the number of further writes that are not acknowledged. takes reports whether the output stores their lines nevertheless.
-	deaf  int
-	takes bool
-	tries chan struct{}
+	// unacknowledged is the number of further writes that are not acknowledged. stores reports whether the output stores their lines nevertheless.
+	unacknowledged int
+	stores         bool
+	tries          chan struct{}
 }
 
-var errDeaf = errors.New("no acknowledgement")
+var errNoAcknowledgement = errors.New("no acknowledgement")
 
-func (f *faraway) Write(lines []byte) error {
+func (f *remoteOutput) Write(lines []byte) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	select {
 	case f.tries <- struct{}{}:
 	default:
 	}
-	if f.deaf == 0 {
+	if f.unacknowledged == 0 {
 		return f.memory.Write(lines)
 	}
-	if f.deaf--; f.takes {
+	if f.unacknowledged--; f.stores {
 		if err := f.memory.Write(lines); err != nil {
 			return err
 		}
 	}
-	return errDeaf
+	return errNoAcknowledgement
 }
 
-func (f *faraway) set(deaf int, takes bool) {
+func (f *remoteOutput) set(unacknowledged int, stores bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.deaf, f.takes = deaf, takes
+	f.unacknowledged, f.stores = unacknowledged, stores
 }
 
 func newResending(t *testing.T, output audit.Output) *audit.Log {
@@ -75,7 +75,7 @@ func collected(text ...string) (audit.Report, error) {
 func TestLinesThatWereNotAcknowledgedAreSentAgainAsTheyAre(t *testing.T) {
 	for name, takes := range map[string]bool{"and are there": true, "and are not there": false} {
 		t.Run(name, func(t *testing.T) {
-			var f faraway
+			var f remoteOutput
 			log := newResending(t, &f)
 			write(t, log, 0, 2)
 			f.set(2, takes)
@@ -96,7 +96,7 @@ func TestLinesThatWereNotAcknowledgedAreSentAgainAsTheyAre(t *testing.T) {
 }
 
 func TestARequiredRecordIsNotWrittenBeforeItIsAcknowledged(t *testing.T) {
-	f := faraway{deaf: 1 << 30, takes: true, tries: make(chan struct{})}
+	f := remoteOutput{unacknowledged: 1 << 30, stores: true, tries: make(chan struct{})}
 	log := newResending(t, &f)
 	ctx, cancel := context.WithCancel(t.Context())
 	failed := make(chan error)
@@ -113,7 +113,7 @@ func TestARequiredRecordIsNotWrittenBeforeItIsAcknowledged(t *testing.T) {
 }
 
 func TestALogThatEndsWithoutAcknowledgementTriesOnceMoreAndLosesWhatIsLeft(t *testing.T) {
-	f := faraway{deaf: 1 << 30, takes: true, tries: make(chan struct{}, 1)}
+	f := remoteOutput{unacknowledged: 1 << 30, stores: true, tries: make(chan struct{}, 1)}
 	log := newResending(t, &f)
 	log.Add(record(0))
 	<-f.tries

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
-	"github.com/crypto-broker/crypto-broker-operator/broker/internal/memory"
+	"github.com/crypto-broker/crypto-broker-operator/broker/internal/fuzzmemory"
 )
 
 // seeds adds the files of testdata and broken variants of each.
@@ -78,7 +78,7 @@ func FuzzCSR(f *testing.F) {
 		}
 		var der []byte
 		var err error
-		memory.Check(t, len(text)+len(name), memory.PerByte, func() { der, err = engine.IssueCertificate(policy, issuer, request, now) })
+		fuzzmemory.Check(t, len(text)+len(name), fuzzmemory.PerByte, func() { der, err = engine.IssueCertificate(policy, issuer, request, now) })
 		if err != nil {
 			checkRefusal(t, err)
 			return

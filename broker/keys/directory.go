@@ -15,7 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/crypto-broker/crypto-broker-operator/broker/regular"
+	"github.com/crypto-broker/crypto-broker-operator/broker/regularfile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/watch"
 )
 
@@ -138,7 +138,7 @@ func (d *Directory) look() bool {
 		before := d.generation()
 		next, problems, err := d.read()
 		switch {
-		case errors.Is(err, regular.ErrBeingWritten):
+		case errors.Is(err, regularfile.ErrBeingWritten):
 			return false
 		case err != nil:
 			d.report(Event{Keys: d.count(), Err: fmt.Errorf("read the key directory: %w", err)})

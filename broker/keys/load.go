@@ -18,7 +18,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
-	"github.com/crypto-broker/crypto-broker-operator/broker/regular"
+	"github.com/crypto-broker/crypto-broker-operator/broker/regularfile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/watch"
 )
 
@@ -66,7 +66,7 @@ func load(dir string, f files, before *loaded) (*loaded, []Problem, error) {
 		data, warning, err := read(dir, path, role(r), digest)
 		content[r] = data
 		switch {
-		case errors.Is(err, regular.ErrBeingWritten):
+		case errors.Is(err, regularfile.ErrBeingWritten):
 			return nil, nil, err
 		case err != nil:
 			complain(path, "%s", err.Error())
@@ -160,12 +160,12 @@ func build(f files, content [roles][]byte) (key *Key, path string, err error) {
 // read returns the content of a file and adds it to the digest of its key.
 func read(dir, path string, r role, digest hash.Hash) (data []byte, warning string, err error) {
 	name := filepath.Join(dir, path)
-	data, info, err := regular.Read(name, MaxFileSize)
+	data, info, err := regularfile.Read(name, MaxFileSize)
 	switch {
-	case errors.Is(err, regular.ErrBeingWritten):
+	case errors.Is(err, regularfile.ErrBeingWritten):
 		return nil, "", err
-	case errors.Is(err, regular.ErrNotRegular):
-		return nil, "", regular.ErrNotRegular
+	case errors.Is(err, regularfile.ErrNotRegular):
+		return nil, "", regularfile.ErrNotRegular
 	case err != nil:
 		return nil, "", errors.New("cannot be read: " + reason(err))
 	case info.Size() > MaxFileSize:

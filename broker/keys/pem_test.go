@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
-	"github.com/crypto-broker/crypto-broker-operator/broker/internal/memory"
+	"github.com/crypto-broker/crypto-broker-operator/broker/internal/fuzzmemory"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 )
 
@@ -134,7 +134,7 @@ func FuzzParsePrivateKey(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var signer crypto.Signer
 		var err error
-		memory.Check(t, len(text), memory.PerByte, func() { signer, err = keys.ParsePrivateKey(text, algorithm.MaxRSASize) })
+		fuzzmemory.Check(t, len(text), fuzzmemory.PerByte, func() { signer, err = keys.ParsePrivateKey(text, algorithm.MaxRSASize) })
 		if err != nil {
 			if strings.ContainsAny(err.Error(), "\n\x00") {
 				t.Errorf("message of more than a line: %q", err)

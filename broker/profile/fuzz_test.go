@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/crypto-broker/crypto-broker-operator/broker/internal/memory"
+	"github.com/crypto-broker/crypto-broker-operator/broker/internal/fuzzmemory"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/catalogue"
 )
@@ -52,7 +52,7 @@ func FuzzCompile(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var set *profile.Set
 		var problems profile.Problems
-		memory.Check(t, values(data), perValue, func() { set, problems = profile.Compile(profile.FileName, data) })
+		fuzzmemory.Check(t, values(data), perValue, func() { set, problems = profile.Compile(profile.FileName, data) })
 		for _, p := range problems {
 			if p.Line < 1 || p.Column < 1 || p.Message == "" {
 				t.Errorf("problem without a place or a message: %+v", p)
@@ -63,7 +63,7 @@ func FuzzCompile(f *testing.F) {
 		}
 		var doc *profile.Document
 		var unreadable profile.Problems
-		memory.Check(t, values(data), perValue, func() { doc, unreadable = profile.Parse(profile.FileName, data) })
+		fuzzmemory.Check(t, values(data), perValue, func() { doc, unreadable = profile.Parse(profile.FileName, data) })
 		if len(unreadable) > len(problems) {
 			t.Errorf("Parse found %d problems, Compile %d", len(unreadable), len(problems))
 		}
@@ -86,7 +86,7 @@ func manyUnderALongName(n int) string {
 
 func TestALongNameIsNotInThePathOfEveryValueBelowIt(t *testing.T) {
 	data := []byte(manyUnderALongName(300))
-	memory.Check(t, 300*300, 1<<10, func() {
+	fuzzmemory.Check(t, 300*300, 1<<10, func() {
 		if _, problems := profile.Parse(profile.FileName, data); len(problems) > 0 {
 			t.Error(problems)
 		}

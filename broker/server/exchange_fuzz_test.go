@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/crypto-broker/crypto-broker-operator/broker/internal/memory"
+	"github.com/crypto-broker/crypto-broker-operator/broker/internal/fuzzmemory"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server"
 )
 
@@ -37,7 +37,7 @@ func FuzzExchange(f *testing.F) {
 	b := start(f, exchangeProfiles)
 	conn := connect(f, b.socket(""))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		before := memory.Allocated()
+		before := fuzzmemory.Allocated()
 		e := exchange(t, conn)
 		e.send(data)
 		e.closeSend()
@@ -45,7 +45,7 @@ func FuzzExchange(f *testing.F) {
 		if code := status.Code(err); code != codes.OK && code != codes.InvalidArgument {
 			t.Errorf("the stream ended with %v", err)
 		}
-		if took := memory.Allocated() - before; took > memory.Base+memory.PerByte*uint64(len(data)) { // the message may have many calls
+		if took := fuzzmemory.Allocated() - before; took > fuzzmemory.Base+fuzzmemory.PerByte*uint64(len(data)) { // the message may have many calls
 			t.Errorf("the stream took %d bytes for a message of %d", took, len(data))
 		}
 		for id, a := range got {
@@ -73,11 +73,11 @@ func FuzzHashStream(f *testing.F) {
 	b := start(f, exchangeProfiles)
 	conn := connect(f, b.socket(""))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		before := memory.Allocated()
+		before := fuzzmemory.Allocated()
 		if _, err := hashStream(t, conn, data, chunk("abc")); err != nil && status.Code(err) != codes.InvalidArgument {
 			t.Errorf("the stream ended with %v", err)
 		}
-		if took := memory.Allocated() - before; took > memory.Base {
+		if took := fuzzmemory.Allocated() - before; took > fuzzmemory.Base {
 			t.Errorf("the stream took %d bytes for a message of %d", took, len(data))
 		}
 	})
@@ -102,12 +102,12 @@ func FuzzCipherStreams(f *testing.F) {
 		if decrypts {
 			method = methodDecryptStream
 		}
-		before := memory.Allocated()
+		before := fuzzmemory.Allocated()
 		_, err := cipherMessages(t, conn, method, start, message{}.bytes(partChunk, chunk))
 		if !slices.Contains(fine, status.Code(err)) {
 			t.Errorf("%s ended with %v", method, err)
 		}
-		if took := memory.Allocated() - before; took > memory.Base+memory.PerByte*uint64(len(chunk)) {
+		if took := fuzzmemory.Allocated() - before; took > fuzzmemory.Base+fuzzmemory.PerByte*uint64(len(chunk)) {
 			t.Errorf("%s took %d bytes for %d", method, took, len(start)+len(chunk))
 		}
 	})

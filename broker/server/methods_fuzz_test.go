@@ -23,7 +23,7 @@ import (
 	sessionv1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/session/v1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine/wrap"
-	"github.com/crypto-broker/crypto-broker-operator/broker/internal/memory"
+	"github.com/crypto-broker/crypto-broker-operator/broker/internal/fuzzmemory"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/blob"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server"
 )
@@ -159,13 +159,13 @@ func FuzzMethods(f *testing.F) {
 	fine := []codes.Code{codes.OK, codes.InvalidArgument, codes.FailedPrecondition, codes.NotFound, codes.PermissionDenied}
 	f.Fuzz(func(t *testing.T, which uint8, request []byte) {
 		method := fuzzedMethods[int(which)%len(fuzzedMethods)]
-		before := memory.Allocated()
+		before := fuzzmemory.Allocated()
 		err := fuzzed(t, conn, method, request)
 		measures := strings.HasSuffix(method, "/Benchmark")
 		if code := status.Code(err); !slices.Contains(fine, code) && (!measures || code != codes.DeadlineExceeded) {
 			t.Errorf("%s answered %v", method, err)
 		}
-		if took := memory.Allocated() - before; took > memory.Base && !measures {
+		if took := fuzzmemory.Allocated() - before; took > fuzzmemory.Base && !measures {
 			t.Errorf("%s took %d bytes for a request of %d", method, took, len(request))
 		}
 	})

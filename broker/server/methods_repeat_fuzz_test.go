@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"github.com/crypto-broker/crypto-broker-operator/broker/internal/memory"
+	"github.com/crypto-broker/crypto-broker-operator/broker/internal/fuzzmemory"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server"
 )
 
@@ -101,7 +101,7 @@ func FuzzRepeatedFields(f *testing.F) {
 			return // Benchmark measures, whatever the request is
 		}
 		request := repetition{prefix, path, unit, count}.message()
-		memory.Check(t, len(request), repeatedPerByte, func() {
+		fuzzmemory.Check(t, len(request), repeatedPerByte, func() {
 			if err := fuzzed(t, conn, method, request); !slices.Contains(fine, status.Code(err)) {
 				t.Errorf("%s answered %v", method, err)
 			}
@@ -156,7 +156,7 @@ func FuzzRepeatedFieldsOfStreams(f *testing.F) {
 		if which == beside && hasField(repeated, requestCalls) {
 			return // the calls of a message, each of which gets a reply
 		}
-		memory.Check(t, len(repeated), repeatedPerByte, func() {
+		fuzzmemory.Check(t, len(repeated), repeatedPerByte, func() {
 			if which == hashing {
 				if _, err := hashStream(t, conn, startOf(repeated), chunk("abc")); err != nil && status.Code(err) != codes.InvalidArgument {
 					t.Errorf("HashStream ended with %v", err)

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/crypto-broker/crypto-broker-operator/broker/internal/memory"
+	"github.com/crypto-broker/crypto-broker-operator/broker/internal/fuzzmemory"
 )
 
 // FuzzRequests replaces with arbitrary texts the headers and the body of requests that are
@@ -41,9 +41,9 @@ func FuzzRequests(f *testing.F) {
 		if changed == &body {
 			r.Body = []byte(text)
 		}
-		before := memory.Allocated()
+		before := fuzzmemory.Allocated()
 		opened, err := s.Open(t.Context(), theOwner, p, &r)
-		if took := memory.Allocated() - before; took > memory.Base+uint64(8*len(text)) {
+		if took := fuzzmemory.Allocated() - before; took > fuzzmemory.Base+uint64(8*len(text)) {
 			t.Errorf("took %d bytes for a text of %d", took, len(text))
 		}
 		switch {

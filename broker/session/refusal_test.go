@@ -50,8 +50,8 @@ func changed(change func(c *client, r *Request)) refusal {
 	}
 }
 
-// afterwards is a request before which something has happened.
-func afterwards(happens func(t testing.TB, s *Store, now *clock, c *client, r *Request)) refusal {
+// requestAfter is a request before which something has happened.
+func requestAfter(happens func(t testing.TB, s *Store, now *clock, c *client, r *Request)) refusal {
 	return func(t testing.TB, s *Store, now *clock, c *client) (Request, Owner) {
 		r := c.request(noon, purchase)
 		happens(t, s, now, c, &r)
@@ -82,11 +82,11 @@ var refusals = map[string]refusal{
 		other.Caller.UID++
 		return c.request(noon, purchase), other
 	},
-	"a session that was closed": afterwards(func(_ testing.TB, s *Store, _ *clock, c *client, _ *Request) { s.end(theOwner, c.id) }),
-	"a session that is over":    afterwards(func(_ testing.TB, _ *Store, now *clock, _ *client, _ *Request) { now.add(time.Hour) }),
-	"a request that is too old": afterwards(func(_ testing.TB, _ *Store, now *clock, _ *client, _ *Request) { now.add(6 * time.Minute) }),
-	"a request that is too new": afterwards(func(_ testing.TB, _ *Store, now *clock, _ *client, _ *Request) { now.add(-6 * time.Minute) }),
-	"a request that was opened": afterwards(func(t testing.TB, s *Store, _ *clock, _ *client, r *Request) {
+	"a session that was closed": requestAfter(func(_ testing.TB, s *Store, _ *clock, c *client, _ *Request) { s.end(theOwner, c.id) }),
+	"a session that is over":    requestAfter(func(_ testing.TB, _ *Store, now *clock, _ *client, _ *Request) { now.add(time.Hour) }),
+	"a request that is too old": requestAfter(func(_ testing.TB, _ *Store, now *clock, _ *client, _ *Request) { now.add(6 * time.Minute) }),
+	"a request that is too new": requestAfter(func(_ testing.TB, _ *Store, now *clock, _ *client, _ *Request) { now.add(-6 * time.Minute) }),
+	"a request that was opened": requestAfter(func(t testing.TB, s *Store, _ *clock, _ *client, r *Request) {
 		if _, err := s.Open(t.Context(), theOwner, policy(t, ""), r); err != nil {
 			t.Fatal(err)
 		}

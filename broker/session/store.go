@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
-	"github.com/crypto-broker/crypto-broker-operator/broker/internal/locked"
+	"github.com/crypto-broker/crypto-broker-operator/broker/internal/lockedmemory"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
@@ -87,7 +87,7 @@ type Store struct {
 	// all has the same sessions as a slice, so that they can be visited step by step.
 	all     []*session
 	shares  map[string]*share
-	memory  []locked.Memory
+	memory  []lockedmemory.Memory
 	sweeper *time.Timer // nil if there are no sessions
 }
 
@@ -149,7 +149,7 @@ func (s *Store) takeSlot() (int, bool) {
 			return i*keysOfChunk + slot, true
 		}
 	}
-	chunk, unlocked := locked.New(keysOfChunk, keySize)
+	chunk, unlocked := lockedmemory.New(keysOfChunk, keySize)
 	if unlocked != nil {
 		s.unlocked(unlocked)
 	}

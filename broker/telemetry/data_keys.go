@@ -5,7 +5,7 @@ package telemetry
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/crypto-broker/crypto-broker-operator/broker/keys/cache"
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys/datakeycache"
 )
 
 var (
@@ -17,10 +17,12 @@ var (
 )
 
 // dataKeys collects the counters of the cache of data keys.
-type dataKeys struct{ stats func() cache.Stats }
+type dataKeys struct{ stats func() datakeycache.Stats }
 
 // ServeDataKeys adds the metrics of the cache of data keys. It is called once at most.
-func (m *Metrics) ServeDataKeys(stats func() cache.Stats) { m.registry.MustRegister(dataKeys{stats}) }
+func (m *Metrics) ServeDataKeys(stats func() datakeycache.Stats) {
+	m.registry.MustRegister(dataKeys{stats})
+}
 
 // Describe implements prometheus.Collector.
 func (dataKeys) Describe(to chan<- *prometheus.Desc) {

@@ -21,7 +21,7 @@ func BenchmarkHashData(b *testing.B) {
 		for _, callers := range []int{1, 16, 64} {
 			b.Run(fmt.Sprintf("%s/callers=%d", way.name, callers), func(b *testing.B) {
 				client := newClient(b, broker.socket, way.options...)
-				ctx := within(b)
+				ctx := withTimeout(b)
 				request := cryptobroker.HashDataRequest{Profile: "Default", Input: make([]byte, 32)}
 				// Connecting is not measured.
 				if _, err := client.HashData(ctx, request); err != nil {

@@ -17,7 +17,7 @@ import (
 func encryptStream(t *testing.T, client *cryptobroker.Client, plaintext []byte) []byte {
 	t.Helper()
 	var encrypted bytes.Buffer
-	result, err := client.EncryptStream(within(t), &encrypted, iotest.HalfReader(bytes.NewReader(plaintext)), cryptobroker.EncryptStreamRequest{
+	result, err := client.EncryptStream(withTimeout(t), &encrypted, iotest.HalfReader(bytes.NewReader(plaintext)), cryptobroker.EncryptStreamRequest{
 		Profile: "Data", KeyID: "orders", Context: []byte("4711"),
 	})
 	if err != nil || result.Algorithm != "aes256-gcm-hkdf-64kb" {
@@ -33,14 +33,14 @@ func TestAStreamThatIsEncryptedIsDecrypted(t *testing.T) {
 		plaintext := bytes.Repeat([]byte{9}, size)
 		encrypted := encryptStream(t, client, plaintext)
 		var got bytes.Buffer
-		if _, err := client.DecryptStream(within(t), &got, bytes.NewReader(encrypted), request); err != nil {
+		if _, err := client.DecryptStream(withTimeout(t), &got, bytes.NewReader(encrypted), request); err != nil {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(got.Bytes(), plaintext) {
 			t.Errorf("found %d bytes, expected %d", got.Len(), size)
 		}
 		got.Reset()
-		_, err := client.DecryptStream(within(t), &got, bytes.NewReader(encrypted[:len(encrypted)-1]), request)
+		_, err := client.DecryptStream(withTimeout(t), &got, bytes.NewReader(encrypted[:len(encrypted)-1]), request)
 		if !errors.Is(err, cryptobroker.ErrInvalidArgument) || !bytes.HasPrefix(plaintext, got.Bytes()) {
 			t.Errorf("without the last byte: %v, and %d bytes", err, got.Len())
 		}
@@ -53,11 +53,11 @@ func TestAnErrorOfTheInputOrTheOutputIsTheErrorOfAStream(t *testing.T) {
 	request := cryptobroker.EncryptStreamRequest{Profile: "Data", KeyID: "orders"}
 	for name, whole := range map[string]int{"at the begin": 5, "later": 1 << 20} {
 		input := iotest.DataErrReader(&failing{bytes.NewReader(make([]byte, whole)), torn})
-		if _, err := client.EncryptStream(within(t), io.Discard, input, request); !errors.Is(err, torn) {
+		if _, err := client.EncryptStream(withTimeout(t), io.Discard, input, request); !errors.Is(err, torn) {
 			t.Errorf("an input that fails %s: %v", name, err)
 		}
 		output := &full{room: whole, err: torn}
-		if _, err := client.EncryptStream(within(t), output, bytes.NewReader(make([]byte, 2<<20)), request); !errors.Is(err, torn) {
+		if _, err := client.EncryptStream(withTimeout(t), output, bytes.NewReader(make([]byte, 2<<20)), request); !errors.Is(err, torn) {
 			t.Errorf("an output that is full %s: %v", name, err)
 		}
 	}
@@ -84,7 +84,7 @@ func TestAStreamIsTriedAgainBeforeItsDataWasProcessed(t *testing.T) {
 	client := newClient(t, broker.socket)
 	done := make(chan error, 1)
 	go func() {
-		_, err := client.EncryptStream(within(t), io.Discard, strings.NewReader("text"), cryptobroker.EncryptStreamRequest{Profile: "Data", KeyID: "orders"})
+		_, err := client.EncryptStream(withTimeout(t), io.Discard, strings.NewReader("text"), cryptobroker.EncryptStreamRequest{Profile: "Data", KeyID: "orders"})
 		done <- err
 	}()
 	serveLater(t, broker)
@@ -108,7 +108,7 @@ func serveLater(t *testing.T, broker *process) {
 
 func TestAStreamEndsWithItsContext(t *testing.T) {
 	client := newClient(t, startBroker(t).socket)
-	ctx, cancel := context.WithCancel(within(t))
+	ctx, cancel := context.WithCancel(withTimeout(t))
 	input, feed := io.Pipe()
 	go func() {
 		_, _ = feed.Write(make([]byte, 200_000))

@@ -12,8 +12,8 @@ import (
 	streamv1 "github.com/crypto-broker/crypto-broker-operator/clients/go/internal/stubs/cryptobroker/stream/v1"
 )
 
-// held is a faulty broker that holds back the first call of a stream until the test lets it continue.
-func held(arrived, goOn chan struct{}) *faulty {
+// holdingBack is a faulty broker that holds back the first call of a stream until the test lets it continue.
+func holdingBack(arrived, goOn chan struct{}) *faulty {
 	return &faulty{exchange: func(s exchangeStream) error {
 		request, err := s.Recv()
 		if err != nil {
@@ -34,17 +34,17 @@ func held(arrived, goOn chan struct{}) *faulty {
 
 func TestCloseWaitsForCallsAndLetsNoMoreIn(t *testing.T) {
 	arrived, goOn := make(chan struct{}), make(chan struct{})
-	socket, _ := serve(t, held(arrived, goOn))
+	socket, _ := serve(t, holdingBack(arrived, goOn))
 	client := newClient(t, socket)
 	request := cryptobroker.HashDataRequest{Profile: "P"}
 	result := make(chan error, 1)
 	go func() {
-		_, err := client.HashData(within(t), request)
+		_, err := client.HashData(withTimeout(t), request)
 		result <- err
 	}()
 	<-arrived
 	closed := make(chan error, 1)
-	go func() { closed <- client.Close(within(t)) }()
+	go func() { closed <- client.Close(withTimeout(t)) }()
 	var err error
 	for deadline := time.Now().Add(waitLimit); !errors.Is(err, cryptobroker.ErrClosed); {
 		brief, cancel := context.WithTimeout(t.Context(), time.Millisecond)
@@ -54,8 +54,8 @@ func TestCloseWaitsForCallsAndLetsNoMoreIn(t *testing.T) {
 		cancel()
 	}
 	for name, call := range map[string]func() error{
-		"HashReader": func() error { _, err := client.HashReader(within(t), "P", zeros{}); return err },
-		"Health":     func() error { _, err := client.Health(within(t)); return err },
+		"HashReader": func() error { _, err := client.HashReader(withTimeout(t), "P", zeros{}); return err },
+		"Health":     func() error { _, err := client.Health(withTimeout(t)); return err },
 	} {
 		if err := call(); !errors.Is(err, cryptobroker.ErrClosed) {
 			t.Errorf("%s: %v, want %v", name, err, cryptobroker.ErrClosed)
@@ -83,7 +83,7 @@ func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
 func TestCloseEndsTheCallsThatAreLeft(t *testing.T) {
 	for name, socket := range map[string]func() string{
 		"one that the broker has": func() string {
-			socket, _ := serve(t, held(make(chan struct{}), nil))
+			socket, _ := serve(t, holdingBack(make(chan struct{}), nil))
 			return socket
 		},
 		"one that waits for a broker": func() string { return socketDir(t) + "/none" },
@@ -96,7 +96,7 @@ func TestCloseEndsTheCallsThatAreLeft(t *testing.T) {
 			}))
 			result := make(chan error, 1)
 			go func() {
-				_, err := client.HashData(within(t), cryptobroker.HashDataRequest{Profile: "P"})
+				_, err := client.HashData(withTimeout(t), cryptobroker.HashDataRequest{Profile: "P"})
 				result <- err
 			}()
 			<-begun

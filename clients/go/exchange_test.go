@@ -23,7 +23,7 @@ type exchangeStream = grpc.BidiStreamingServer[streamv1.ExchangeRequest, streamv
 // hash makes a call; the digest says how it was served.
 func hash(t testing.TB, client *cryptobroker.Client) string {
 	t.Helper()
-	got, err := client.HashData(within(t), cryptobroker.HashDataRequest{Profile: "P", Input: []byte("abc")})
+	got, err := client.HashData(withTimeout(t), cryptobroker.HashDataRequest{Profile: "P", Input: []byte("abc")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,9 +58,9 @@ func TestCallsThatTheStreamDoesNotAnswerAreMadeAgain(t *testing.T) {
 	}{
 		"since it breaks":            {func(exchangeStream) error { return status.Error(codes.Unavailable, "gone") }, "stream"},
 		"since it ends":              {func(exchangeStream) error { return nil }, "stream"},
-		"since the broker is done":   {leave, "stream"},
+		"since the broker is done":   {sendGoAway, "stream"},
 		"since the broker is broken": {func(exchangeStream) error { return status.Error(codes.Internal, "a defect") }, "unary"},
-		"since it is no reply":       {lie, "unary"},
+		"since it is no reply":       {sendWrongReply, "unary"},
 		"since it lacks the operation": {func(s exchangeStream) error {
 			return refuse(s, &streamv1.Status{Code: int32(codes.Unimplemented), Message: "Exchange: none of the requests"})
 		}, "unary"},
@@ -90,7 +90,7 @@ func TestCallsThatTheStreamDoesNotAnswerAreMadeAgain(t *testing.T) {
 	}
 }
 
-func leave(s exchangeStream) error {
+func sendGoAway(s exchangeStream) error {
 	if err := s.Send(&streamv1.ExchangeResponse{GoAway: &streamv1.GoAway{Message: "bye"}}); err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func leave(s exchangeStream) error {
 	return nil
 }
 
-func lie(s exchangeStream) error {
+func sendWrongReply(s exchangeStream) error {
 	reply := &streamv1.Reply{Id: 1, Result: &streamv1.Reply_VerifyData{VerifyData: &cryptobrokerv1.VerifyDataResponse{Valid: true}}}
 	if err := s.Send(&streamv1.ExchangeResponse{Replies: []*streamv1.Reply{reply}}); err != nil {
 		return err
@@ -142,7 +142,7 @@ func TestRepliesInAnyOrderReachTheirCallers(t *testing.T) {
 	for i := range callers {
 		group.Go(func() {
 			input := []byte{byte(i)}
-			got, err := client.HashData(within(t), cryptobroker.HashDataRequest{Profile: "P", Input: input})
+			got, err := client.HashData(withTimeout(t), cryptobroker.HashDataRequest{Profile: "P", Input: input})
 			if err != nil || string(got.Digest) != string(input) {
 				t.Errorf("caller %d got %v, %v", i, got, err)
 			}
@@ -285,7 +285,7 @@ func TestCallsBeyondTheLimitWaitForTheirTurn(t *testing.T) {
 	var group sync.WaitGroup
 	for range callers {
 		group.Go(func() {
-			got, err := client.HashData(within(t), cryptobroker.HashDataRequest{Profile: "P", Input: []byte("abc")})
+			got, err := client.HashData(withTimeout(t), cryptobroker.HashDataRequest{Profile: "P", Input: []byte("abc")})
 			if err != nil || string(got.Digest) != "stream" {
 				t.Errorf("%v, %v", got, err)
 			}

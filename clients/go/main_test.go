@@ -240,7 +240,7 @@ func newClient(t testing.TB, socket string, options ...cryptobroker.Option) *cry
 	return client
 }
 
-func within(t testing.TB) context.Context {
+func withTimeout(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), waitLimit)
 	t.Cleanup(cancel)

@@ -40,7 +40,7 @@ func TestADigestIsThatOfTheProfilesAlgorithm(t *testing.T) {
 	bothWays(t, func(t *testing.T, client *cryptobroker.Client) {
 		for _, size := range []int{0, 3, 10_000, 17_000, 1 << 20} {
 			input := bytes.Repeat([]byte{7}, size)
-			got, err := client.HashData(within(t), cryptobroker.HashDataRequest{Profile: "Default", Input: input})
+			got, err := client.HashData(withTimeout(t), cryptobroker.HashDataRequest{Profile: "Default", Input: input})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -57,7 +57,7 @@ func TestAnInputOfAnySizeIsHashedFromAReader(t *testing.T) {
 		for _, size := range []int{0, 5, 256 << 10, 256<<10 + 1, 5 << 20} {
 			input := bytes.Repeat([]byte{9}, size)
 			want := sha256.Sum256(input)
-			got, err := client.HashReader(within(t), "Default", iotest.HalfReader(bytes.NewReader(input)))
+			got, err := client.HashReader(withTimeout(t), "Default", iotest.HalfReader(bytes.NewReader(input)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -74,7 +74,7 @@ func TestAnErrorOfTheReaderIsTheErrorOfTheCall(t *testing.T) {
 	for name, whole := range map[string]int{"at the begin": 5, "later": 1 << 20} {
 		t.Run(name, func(t *testing.T) {
 			input := iotest.DataErrReader(&failing{bytes.NewReader(make([]byte, whole)), torn})
-			_, err := client.HashReader(within(t), "Default", input)
+			_, err := client.HashReader(withTimeout(t), "Default", input)
 			if !errors.Is(err, torn) {
 				t.Errorf("the error is %v, want the error of the reader", err)
 			}
@@ -104,7 +104,7 @@ func TestWhatIsEncryptedIsDecrypted(t *testing.T) {
 			"a mebibyte, which is a lot": {Profile: "Orders", Key: cryptobroker.KeyID("orders"), Plaintext: make([]byte, 1<<20)},
 		} {
 			t.Run(name, func(t *testing.T) {
-				sealed, err := client.EncryptData(within(t), c)
+				sealed, err := client.EncryptData(withTimeout(t), c)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -114,7 +114,7 @@ func TestWhatIsEncryptedIsDecrypted(t *testing.T) {
 				request := cryptobroker.DecryptDataRequest{
 					Profile: c.Profile, Key: c.Key, Ciphertext: sealed.Ciphertext, Nonce: sealed.Nonce, Tag: sealed.Tag, AdditionalData: c.AdditionalData,
 				}
-				opened, err := client.DecryptData(within(t), request)
+				opened, err := client.DecryptData(withTimeout(t), request)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -122,7 +122,7 @@ func TestWhatIsEncryptedIsDecrypted(t *testing.T) {
 					t.Errorf("decrypted to %d bytes, want the %d of the plaintext", len(opened.Plaintext), len(c.Plaintext))
 				}
 				request.AdditionalData = []byte("13")
-				if _, err := client.DecryptData(within(t), request); !errors.Is(err, cryptobroker.ErrInvalidArgument) {
+				if _, err := client.DecryptData(withTimeout(t), request); !errors.Is(err, cryptobroker.ErrInvalidArgument) {
 					t.Errorf("with other additional data: %v, want %v", err, cryptobroker.ErrInvalidArgument)
 				}
 			})
@@ -142,12 +142,12 @@ func pkcs8(t testing.TB, key any) []byte {
 func TestADataKeyIsWrappedAndUnwrapped(t *testing.T) {
 	bothWays(t, func(t *testing.T, client *cryptobroker.Client) {
 		bound := []byte("tenant a")
-		made, err := client.GenerateDataKey(within(t), cryptobroker.GenerateDataKeyRequest{Profile: "Data", KeyID: "orders", Context: bound})
+		made, err := client.GenerateDataKey(withTimeout(t), cryptobroker.GenerateDataKeyRequest{Profile: "Data", KeyID: "orders", Context: bound})
 		if err != nil || len(made.DataKey) != 32 {
 			t.Fatalf("a data key of %d bytes: %v", len(made.DataKey), err)
 		}
 		good := cryptobroker.WrappedKey{WrappedKey: made.WrappedKey, Context: bound}
-		batch, err := client.UnwrapBatch(within(t), cryptobroker.UnwrapBatchRequest{Profile: "Data", Keys: []cryptobroker.WrappedKey{{WrappedKey: made.WrappedKey}, good}})
+		batch, err := client.UnwrapBatch(withTimeout(t), cryptobroker.UnwrapBatchRequest{Profile: "Data", Keys: []cryptobroker.WrappedKey{{WrappedKey: made.WrappedKey}, good}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -183,7 +183,7 @@ func TestASignatureIsVerifiedByOthersAndByTheBroker(t *testing.T) {
 			},
 		} {
 			t.Run(name, func(t *testing.T) {
-				signed, err := client.SignData(within(t), c.request)
+				signed, err := client.SignData(withTimeout(t), c.request)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -191,7 +191,7 @@ func TestASignatureIsVerifiedByOthersAndByTheBroker(t *testing.T) {
 					t.Errorf("signed: %+v, which is not valid", signed)
 				}
 				for _, text := range []string{"We agree.", "We do not."} {
-					verified, err := client.VerifyData(within(t), cryptobroker.VerifyDataRequest{
+					verified, err := client.VerifyData(withTimeout(t), cryptobroker.VerifyDataRequest{
 						Profile: c.request.Profile, Key: c.request.Key, Input: []byte(text), Signature: signed.Signature, Format: c.request.Format,
 					})
 					if err != nil || verified.Valid != (text == string(input)) {
@@ -246,7 +246,7 @@ func TestACertificateIsIssuedAsItWasAskedFor(t *testing.T) {
 	request.NotBefore = time.Now().Add(-time.Minute).Truncate(time.Second)
 	request.NotAfter = time.Now().Add(time.Hour).Truncate(time.Second)
 	bothWays(t, func(t *testing.T, client *cryptobroker.Client) {
-		issued, err := client.SignCertificate(within(t), request)
+		issued, err := client.SignCertificate(withTimeout(t), request)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -269,7 +269,7 @@ func TestACertificateIsIssuedAsItWasAskedFor(t *testing.T) {
 
 func TestATimeThatNoCertificateHasIsRefused(t *testing.T) {
 	client := newClient(t, "/nowhere")
-	_, err := client.SignCertificate(within(t), cryptobroker.SignCertificateRequest{Profile: "P", NotAfter: time.Unix(-1, 0).UTC()})
+	_, err := client.SignCertificate(withTimeout(t), cryptobroker.SignCertificateRequest{Profile: "P", NotAfter: time.Unix(-1, 0).UTC()})
 	want := `crypto broker: INVALID_ARGUMENT: SignCertificate with profile "P": NotAfter is 1969-12-31 23:59:59 +0000 UTC, expected no time before 1970`
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
@@ -284,7 +284,7 @@ func TestAWarningIsInTheResultAndToldOnce(t *testing.T) {
 	}))
 	want := cryptobroker.Deprecation{Profile: "Old", ReplacedBy: "Default", Since: "2026-01-01", RemoveAfter: "2027-01-01", Reason: "It is long."}
 	for range 3 {
-		got, err := client.HashData(within(t), cryptobroker.HashDataRequest{Input: []byte("abc")})
+		got, err := client.HashData(withTimeout(t), cryptobroker.HashDataRequest{Input: []byte("abc")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -304,10 +304,10 @@ func TestTheBrokersHealthIsTold(t *testing.T) {
 	broker := startBroker(t)
 	client := newClient(t, broker.socket)
 	// The first call waits for the broker.
-	if _, err := client.HashData(within(t), cryptobroker.HashDataRequest{Profile: "Default"}); err != nil {
+	if _, err := client.HashData(withTimeout(t), cryptobroker.HashDataRequest{Profile: "Default"}); err != nil {
 		t.Fatal(err)
 	}
-	got, err := client.Health(within(t))
+	got, err := client.Health(withTimeout(t))
 	if err != nil || got != cryptobroker.HealthServing || got.String() != "SERVING" {
 		t.Errorf("health: %v, %v; want %v", got, err, cryptobroker.HealthServing)
 	}
@@ -320,16 +320,16 @@ func TestTheSocketIsThatOfTheEnvironment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.HashReader(within(t), "Default", strings.NewReader("abc")); err != nil {
+	if _, err := client.HashReader(withTimeout(t), "Default", strings.NewReader("abc")); err != nil {
 		t.Error(err)
 	}
-	if err := client.Close(within(t)); err != nil {
+	if err := client.Close(withTimeout(t)); err != nil {
 		t.Error(err)
 	}
 	if err := os.Unsetenv(cryptobroker.SocketVariable); err != nil {
 		t.Fatal(err)
 	}
-	_, err = newClient(t, cryptobroker.DefaultSocket+".none").Health(within(t))
+	_, err = newClient(t, cryptobroker.DefaultSocket+".none").Health(withTimeout(t))
 	if !errors.Is(err, cryptobroker.ErrUnavailable) || !strings.Contains(err.Error(), cryptobroker.DefaultSocket+".none") {
 		t.Errorf("without a broker: %v", err)
 	}

@@ -25,7 +25,7 @@ import (
 func TestNoCallIsLostWhileTheBrokerIsKilledAndRestarted(t *testing.T) {
 	broker := startBroker(t)
 	client := newClient(t, broker.socket)
-	sealed, err := client.EncryptData(within(t), cryptobroker.EncryptDataRequest{Profile: "Orders", Key: cryptobroker.KeyID("orders"), Plaintext: []byte("boxes")})
+	sealed, err := client.EncryptData(withTimeout(t), cryptobroker.EncryptDataRequest{Profile: "Orders", Key: cryptobroker.KeyID("orders"), Plaintext: []byte("boxes")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestNoCallIsLostWhileTheBrokerIsKilledAndRestarted(t *testing.T) {
 	for i := range 8 {
 		group.Go(func() {
 			for n := 0; !done.Load(); n++ {
-				if err := operations[i%len(operations)](within(t), n); err != nil {
+				if err := operations[i%len(operations)](withTimeout(t), n); err != nil {
 					t.Errorf("caller %d: %v", i, err)
 					return
 				}
@@ -108,7 +108,7 @@ func TestNoCallIsLostWhileTheBrokerIsReplacedInOrder(t *testing.T) {
 	for i := range 8 {
 		group.Go(func() {
 			for !done.Load() {
-				if _, err := client.HashData(within(t), cryptobroker.HashDataRequest{Profile: "Default"}); err != nil {
+				if _, err := client.HashData(withTimeout(t), cryptobroker.HashDataRequest{Profile: "Default"}); err != nil {
 					t.Errorf("caller %d: %v", i, err)
 					return
 				}
@@ -134,7 +134,7 @@ func TestNoCallIsLostWhileTheBrokerIsReplacedInOrder(t *testing.T) {
 
 func hashOne(t *testing.T, client *cryptobroker.Client) {
 	t.Helper()
-	if _, err := client.HashData(within(t), cryptobroker.HashDataRequest{Profile: "Default"}); err != nil {
+	if _, err := client.HashData(withTimeout(t), cryptobroker.HashDataRequest{Profile: "Default"}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -147,10 +147,10 @@ func TestACallWaitsForABrokerThatIsNotThereYet(t *testing.T) {
 	client := newClient(t, broker.socket)
 	result := make(chan error, 1)
 	go func() {
-		_, err := client.HashData(within(t), cryptobroker.HashDataRequest{Profile: "Default"})
+		_, err := client.HashData(withTimeout(t), cryptobroker.HashDataRequest{Profile: "Default"})
 		result <- err
 	}()
-	if _, err := client.Health(within(t)); !errors.Is(err, cryptobroker.ErrUnavailable) {
+	if _, err := client.Health(withTimeout(t)); !errors.Is(err, cryptobroker.ErrUnavailable) {
 		t.Errorf("health: %v, want %v", err, cryptobroker.ErrUnavailable)
 	}
 	if err := broker.start(); err != nil {
@@ -168,7 +168,7 @@ func TestASpentBudgetIsTheErrorWithTheLastReason(t *testing.T) {
 	socket := socketDir(t) + "/none"
 	client := newClient(t, socket, cryptobroker.WithRetryBudget(200*time.Millisecond))
 	began := time.Now()
-	_, err := client.HashData(within(t), cryptobroker.HashDataRequest{Profile: "P"})
+	_, err := client.HashData(withTimeout(t), cryptobroker.HashDataRequest{Profile: "P"})
 	if took := time.Since(began); took > waitLimit/2 {
 		t.Errorf("it took %s", took)
 	}
@@ -199,7 +199,7 @@ func TestOnlyTransientCodesAreTriedAgain(t *testing.T) {
 				return hashed("unary"), nil
 			}}
 			socket, _ := serve(t, f)
-			_, err := newClient(t, socket).HashData(within(t), cryptobroker.HashDataRequest{Profile: "P"})
+			_, err := newClient(t, socket).HashData(withTimeout(t), cryptobroker.HashDataRequest{Profile: "P"})
 			if again {
 				if err != nil || tries.Load() != 3 {
 					t.Errorf("%v after %d tries, want success after 3", err, tries.Load())
@@ -219,7 +219,7 @@ func TestOnlyTransientCodesAreTriedAgain(t *testing.T) {
 
 func TestARequestThatNoBrokerReadsIsRefusedAtOnce(t *testing.T) {
 	client := newClient(t, "/nowhere")
-	_, err := client.HashData(within(t), cryptobroker.HashDataRequest{Profile: "P", Input: make([]byte, 4<<20)})
+	_, err := client.HashData(withTimeout(t), cryptobroker.HashDataRequest{Profile: "P", Input: make([]byte, 4<<20)})
 	if !errors.Is(err, cryptobroker.ErrInvalidArgument) || !strings.Contains(err.Error(), "expected at most 4194304") {
 		t.Errorf("got %v", err)
 	}
@@ -241,7 +241,7 @@ func TestAnInputIsReadAgainOnlyIfItCanBe(t *testing.T) {
 		}
 	})
 	seekable := &interrupted{ReadSeeker: strings.NewReader(input), at: 500_000, then: restart}
-	got, err := client.HashReader(within(t), "Default", seekable)
+	got, err := client.HashReader(withTimeout(t), "Default", seekable)
 	if err != nil || string(got.Digest) != string(want[:]) {
 		t.Errorf("from a file: %s, %v; want %x", got.Hex(), err, want)
 	}
@@ -254,7 +254,7 @@ func TestAnInputIsReadAgainOnlyIfItCanBe(t *testing.T) {
 		}
 	})
 	once := struct{ io.Reader }{&interrupted{ReadSeeker: strings.NewReader(input), at: 500_000, then: kill}}
-	_, err = client.HashReader(within(t), "Default", once)
+	_, err = client.HashReader(withTimeout(t), "Default", once)
 	if !errors.Is(err, cryptobroker.ErrUnavailable) || !strings.Contains(err.Error(), "cannot be read again") {
 		t.Errorf("from a pipe: %v", err)
 	}

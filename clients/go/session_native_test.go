@@ -22,7 +22,7 @@ func initNative(t *testing.T, client *cryptobroker.Client, agreement session.Agr
 		t.Fatal(err)
 	}
 	asked := handshake.Request()
-	begun, err := client.InitSession(within(t), cryptobroker.InitSessionRequest{
+	begun, err := client.InitSession(withTimeout(t), cryptobroker.InitSessionRequest{
 		Profile: "Native", KeyAgreement: asked.KeyAgreement, ClientPublicKey: asked.ClientPublicKey, TTLSeconds: asked.TTLSec,
 	})
 	if err != nil {
@@ -54,7 +54,7 @@ func TestANativeSessionFromBothSides(t *testing.T) {
 			}
 			answer := func(to *session.Request, opened cryptobroker.OpenRequestResult, plaintext string) {
 				t.Helper()
-				reply, err := client.SealReply(within(t), cryptobroker.SealReplyRequest{
+				reply, err := client.SealReply(withTimeout(t), cryptobroker.SealReplyRequest{
 					Profile: "Native", SessionID: opened.SessionID, ClientPath: opened.ClientPath, Sequence: opened.Sequence, Plaintext: []byte(plaintext),
 				})
 				if err != nil || reply.Sequence != to.Sequence || reply.Kid != to.Kid || reply.EncAlg != to.EncAlg {
@@ -70,11 +70,11 @@ func TestANativeSessionFromBothSides(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				opened, err := client.OpenRequest(within(t), toBroker("POST", "/buy", request))
+				opened, err := client.OpenRequest(withTimeout(t), toBroker("POST", "/buy", request))
 				if err != nil || string(opened.Plaintext) != plaintext || opened.Algorithm != protocol {
 					t.Fatalf("opened %.100q by %s, %v", opened.Plaintext, opened.Algorithm, err)
 				}
-				if _, err := client.OpenRequest(within(t), toBroker("POST", "/buy", request)); !isInvalid(err) {
+				if _, err := client.OpenRequest(withTimeout(t), toBroker("POST", "/buy", request)); !isInvalid(err) {
 					t.Errorf("the same request again: %v", err)
 				}
 				answer(request, opened, "sold "+plaintext)
@@ -84,12 +84,12 @@ func TestANativeSessionFromBothSides(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			opened, err := client.RekeySession(within(t), toBroker("POST", "/rekey", rekey))
+			opened, err := client.RekeySession(withTimeout(t), toBroker("POST", "/rekey", rekey))
 			if err != nil || opened.Algorithm != protocol {
 				t.Fatalf("%+v, %v", opened, err)
 			}
 			answer(rekey, opened, "")
-			if _, err := client.RekeySession(within(t), toBroker("POST", "/rekey", rekey)); !isInvalid(err) {
+			if _, err := client.RekeySession(withTimeout(t), toBroker("POST", "/rekey", rekey)); !isInvalid(err) {
 				t.Errorf("the same request for a key again: %v", err)
 			}
 			if _, err := s.Open(before, nil); !errors.Is(err, session.ErrNotAuthentic) {
@@ -99,10 +99,10 @@ func TestANativeSessionFromBothSides(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := client.OpenRequest(within(t), toBroker("GET", "/orders", request)); err != nil {
+			if _, err := client.OpenRequest(withTimeout(t), toBroker("GET", "/orders", request)); err != nil {
 				t.Errorf("with the next key: %v", err)
 			}
-			if err := client.CloseSession(within(t), "Native", s.ID()); err != nil {
+			if err := client.CloseSession(withTimeout(t), "Native", s.ID()); err != nil {
 				t.Error(err)
 			}
 		}
@@ -122,7 +122,7 @@ func TestASessionWithAnotherBrokerIsNotBegun(t *testing.T) {
 func TestAProfileWithNativeVersionsAloneRefusesTheOthers(t *testing.T) {
 	bothWays(t, func(t *testing.T, client *cryptobroker.Client) {
 		for _, clientID := range []string{"", "shop"} {
-			if _, err := client.InitSession(within(t), cryptobroker.InitSessionRequest{Profile: "Native", KeyAgreement: "ECDH_P256", Nonce: "n", ClientID: clientID}); !isInvalid(err) {
+			if _, err := client.InitSession(withTimeout(t), cryptobroker.InitSessionRequest{Profile: "Native", KeyAgreement: "ECDH_P256", Nonce: "n", ClientID: clientID}); !isInvalid(err) {
 				t.Errorf("the client id %q: %v", clientID, err)
 			}
 		}

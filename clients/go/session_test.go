@@ -129,7 +129,7 @@ func TestAnApplicationServesASession(t *testing.T) {
 		}
 		now := strconv.FormatInt(time.Now().UnixMilli(), 10)
 		text := base64.StdEncoding.EncodeToString
-		begun, err := client.InitSession(within(t), cryptobroker.InitSessionRequest{
+		begun, err := client.InitSession(withTimeout(t), cryptobroker.InitSessionRequest{
 			Profile: "Shop", KeyAgreement: "ECDH_P256", ClientPublicKey: text(own.PublicKey().Bytes()), TTLSeconds: 1800, Nonce: "n0", Timestamp: now,
 		})
 		if err != nil {
@@ -145,15 +145,15 @@ func TestAnApplicationServesASession(t *testing.T) {
 			Profile: "Shop", Method: "POST", Path: "/buy", Kid: "session:" + begun.SessionID, EncAlg: begun.EncAlg, IV: text(sealed[:12]),
 			Tag: text(sealed[len(sealed)-16:]), AAD: text([]byte(aad)), Nonce: "n1", Timestamp: now, Body: []byte(text(sealed[12 : len(sealed)-16])),
 		}
-		opened, err := client.OpenRequest(within(t), request)
+		opened, err := client.OpenRequest(withTimeout(t), request)
 		if err != nil || string(opened.Plaintext) != "a book" || opened.SessionID != begun.SessionID {
 			t.Fatalf("opened %+v, %v", opened, err)
 		}
 		var refused *cryptobroker.Error
-		if _, err := client.OpenRequest(within(t), request); !errors.As(err, &refused) || refused.Code != cryptobroker.CodeInvalidArgument {
+		if _, err := client.OpenRequest(withTimeout(t), request); !errors.As(err, &refused) || refused.Code != cryptobroker.CodeInvalidArgument {
 			t.Errorf("the same request again: %v", err)
 		}
-		reply, err := client.SealReply(within(t), cryptobroker.SealReplyRequest{Profile: "Shop", SessionID: opened.SessionID, ClientPath: opened.ClientPath, Plaintext: []byte("sold")})
+		reply, err := client.SealReply(withTimeout(t), cryptobroker.SealReplyRequest{Profile: "Shop", SessionID: opened.SessionID, ClientPath: opened.ClientPath, Plaintext: []byte("sold")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -170,7 +170,7 @@ func TestAnApplicationServesASession(t *testing.T) {
 			t.Errorf("the reply is %q, %v", got, err)
 		}
 		for range 2 {
-			if err := client.CloseSession(within(t), "Shop", begun.SessionID); err != nil {
+			if err := client.CloseSession(withTimeout(t), "Shop", begun.SessionID); err != nil {
 				t.Error(err)
 			}
 		}
@@ -218,7 +218,7 @@ func TestTheApplicationOfTheExampleServesItsClients(t *testing.T) {
 	now, text := strconv.FormatInt(time.Now().UnixMilli(), 10), base64.StdEncoding.EncodeToString
 	post := func(path, body string, headers map[string]string) (int, http.Header, []byte) {
 		t.Helper()
-		request, err := http.NewRequestWithContext(within(t), http.MethodPost, server.URL+path, strings.NewReader(body))
+		request, err := http.NewRequestWithContext(withTimeout(t), http.MethodPost, server.URL+path, strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -368,7 +368,7 @@ func TestTheWireIsWhatTheDescriptionsSay(t *testing.T) {
 				socket := filepath.Join(socketDir(t), "s")
 				serveServices(t, r, r, socket)
 				client := newClient(t, socket, cryptobroker.WithTraceContext(func(context.Context) cryptobroker.TraceContext { return traced }))
-				got, err := c.call(within(t), client)
+				got, err := c.call(withTimeout(t), client)
 				if err != nil {
 					t.Fatal(err)
 				}

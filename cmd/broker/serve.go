@@ -25,7 +25,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry/tracing"
 	"github.com/crypto-broker/crypto-broker-operator/broker/tlsprovider"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/broker/internal/resources"
-	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/dumps"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/coredumps"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
@@ -36,7 +36,7 @@ func serveCommand(ctx context.Context, args []string, lookup func(string) (strin
 	}
 	logger, endLog := newLogger(ctx, &c, stdout, stderr)
 	defer endLog()
-	if err := dumps.Forbid(); err != nil { // this has to happen before a key is in memory
+	if err := coredumps.Forbid(); err != nil { // this has to happen before a key is in memory
 		logger.Warn("cannot turn core dumps off: a dump could contain keys", "error", err)
 	}
 	warnOfVariables(os.Environ(), (&config{}).settings(), logger)

@@ -71,8 +71,8 @@ func (p *place) project(files map[string][]byte) {
 	}
 }
 
-// tells waits until /profiles has a revision and a reason.
-func tells(t *testing.T, status string, revision int64, reason string) {
+// awaitState waits until /profiles has a revision and a reason.
+func awaitState(t *testing.T, status string, revision int64, reason string) {
 	t.Helper()
 	var told struct {
 		Digest, Reason string
@@ -107,16 +107,16 @@ func TestAKilledBrokerNeverGoesBackToAnOlderSet(t *testing.T) {
 			at.seal("sha-256", audience, 100)
 			first := start(t, at.sealed("--require-fips")...)
 			status := first.listening()
-			tells(t, status, 100, "Loaded")
+			awaitState(t, status, 100, "Loaded")
 			at.seal("sha3-512", audience, 102)
-			tells(t, status, 102, "Loaded")
+			awaitState(t, status, 102, "Loaded")
 			first.kill(syscall.SIGKILL)
 			<-first.exited
 
 			test.change(at)
 			second := start(t, at.sealed("--require-fips")...)
 			status = second.listening()
-			tells(t, status, 102, test.reason)
+			awaitState(t, status, 102, test.reason)
 			if code, body := get(t, status, "/readyz"); code != http.StatusOK {
 				t.Errorf("/readyz: %d %q", code, body)
 			}
@@ -134,7 +134,7 @@ func TestAKilledBrokerNeverGoesBackToAnOlderSet(t *testing.T) {
 				}
 			}
 			at.seal("sha-384", audience, 103)
-			tells(t, status, 103, "Loaded")
+			awaitState(t, status, 103, "Loaded")
 		})
 	}
 }
@@ -154,7 +154,7 @@ func TestABrokerThatTrustsAKeyWaitsForASignedSet(t *testing.T) {
 		t.Errorf("logged %v", refused)
 	}
 	at.seal("sha-512", audience, 100)
-	tells(t, status, 100, "Loaded")
+	awaitState(t, status, 100, "Loaded")
 }
 
 func TestSettingsOfSignedSetsThatMakeNoSenseAreNamed(t *testing.T) {

@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	streamv1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/stream/v1"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/atomicfile"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/commandline"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/connection"
-	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/replacement"
 )
 
 // fileChunk is the number of bytes of a file in one message. A broker accepts no more.
@@ -131,7 +131,7 @@ func fileCommand(cmd *cobra.Command, done string, open func(context.Context, *co
 		if args[1] == commandline.StandardInput {
 			return write(cmd.OutOrStdout())
 		}
-		return replacement.Write(args[1], outputMode, write)
+		return atomicfile.Write(args[1], outputMode, write)
 	}
 	return cmd
 }

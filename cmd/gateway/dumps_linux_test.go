@@ -37,7 +37,7 @@ func TestTheMemoryOfAGatewayIsNoPartOfADump(t *testing.T) {
 		"kms":            {"kms", "--key=bao/secrets", "--key-providers-dir=" + dir, "--status-bind-address=0", "--socket-dir=" + filepath.Join(write(t, filepath.Join(dir, "file"), ""), "socket")},
 		keyAccessCommand: {keyAccessCommand, "--config", keyAccessConfig(t, "https://issuer.example.com", "keyDir: ", "keyDir: "+filepath.Join(dir, "none")+" # ")},
 	}[command]
-	if code := run(t.Context(), args, nothing, io.Discard, os.Stderr); code != program.ExitFailed {
+	if code := run(t.Context(), args, noVariables, io.Discard, os.Stderr); code != program.ExitFailed {
 		t.Fatalf("exit code %d, want %d", code, program.ExitFailed)
 	}
 	var limit unix.Rlimit

@@ -106,7 +106,7 @@ func startGateway(t *testing.T, certificates, trustedKeys string, types provider
 	c, err := parse(append(flags,
 		"--bind-address=127.0.0.1:0", "--status-bind-address=127.0.0.1:0", "--certificate-dir="+certificates, "--shutdown-delay=0s",
 		"--trusted-keys-file="+trustedKeys, "--operator-namespace="+operatorNamespace,
-	), nothing)
+	), noVariables)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/tuning"
-	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/dumps"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/coredumps"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/logs"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/logs/libraries"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
@@ -93,7 +93,7 @@ func runKeyAccess(ctx context.Context, args []string, stdout, stderr io.Writer) 
 	libraries.Use(handler)
 	logger := slog.New(handler)
 	tuning.EaseCollector(debug.SetMemoryLimit(-1)) // reads the limit
-	if err := dumps.Forbid(); err != nil {         // this has to happen before a key is in memory
+	if err := coredumps.Forbid(); err != nil {     // this has to happen before a key is in memory
 		logger.Warn("cannot turn core dumps off: a dump could contain keys", "error", err)
 	}
 	managers, err := newKeyManagers(ctx, config, logger)

@@ -13,7 +13,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/crypto-broker/crypto-broker-operator/broker/regular"
+	"github.com/crypto-broker/crypto-broker-operator/broker/regularfile"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/accesspolicy"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/caller"
@@ -100,7 +100,7 @@ func readKeyAccessFile(name string) (*keyAccessFile, error) {
 }
 
 func readLimited(name string, limit int64) ([]byte, error) {
-	text, _, err := regular.Read(name, limit)
+	text, _, err := regularfile.Read(name, limit)
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
-	"github.com/crypto-broker/crypto-broker-operator/broker/keys/cache"
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys/datakeycache"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/pool"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/providers"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/keyring"
@@ -22,7 +22,7 @@ import (
 // service without any.
 type keyManagers struct {
 	stack    *keys.Stack
-	dataKeys *cache.Cache // nil if none are kept
+	dataKeys *datakeycache.Cache // nil if none are kept
 	followed *providers.Followed
 	stop     context.CancelFunc
 	open     atomic.Pointer[map[string]keys.Provider]
@@ -36,7 +36,7 @@ func newKeyManagers(ctx context.Context, config *keyAccessFile, logger *slog.Log
 	m := &keyManagers{stack: keys.NewStack(nil)}
 	m.open.Store(&map[string]keys.Provider{}) // Follow reports changes only
 	if config.DataKeyCache {
-		m.dataKeys = cache.New(func(err error) {
+		m.dataKeys = datakeycache.New(func(err error) {
 			logger.Warn("the memory of data keys may be swapped or be in a core dump", "error", err)
 		})
 	}
@@ -64,7 +64,7 @@ func (m *keyManagers) finder() wrapping.Finder {
 }
 
 // kept returns the data keys that are kept, or nil.
-func (m *keyManagers) kept() *cache.Cache {
+func (m *keyManagers) kept() *datakeycache.Cache {
 	if m == nil {
 		return nil
 	}

@@ -178,8 +178,8 @@ func (l *link) cut(isCut bool) {
 	}
 }
 
-// keep reports whether a connection may stay, and then closes it when the link is cut.
-func (l *link) keep(connection net.Conn) bool {
+// accept reports whether a connection may stay, and then closes it when the link is cut.
+func (l *link) accept(connection net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.isCut {
@@ -192,7 +192,7 @@ func (l *link) keep(connection net.Conn) bool {
 
 func (l *link) serve(from net.Conn) {
 	defer l.forget(from)
-	if !l.keep(from) {
+	if !l.accept(from) {
 		return
 	}
 	to, err := net.Dial("tcp", l.to)
@@ -200,7 +200,7 @@ func (l *link) serve(from net.Conn) {
 		return
 	}
 	defer l.forget(to)
-	if !l.keep(to) {
+	if !l.accept(to) {
 		return
 	}
 	var both sync.WaitGroup

@@ -35,7 +35,7 @@ import (
 
 func TestHelpOfKMSNamesEveryFlag(t *testing.T) {
 	var stdout, stderr bytes.Buffer
-	if code := run(t.Context(), []string{"kms", "--help"}, nothing, &stdout, &stderr); code != program.ExitOK || stderr.Len() > 0 {
+	if code := run(t.Context(), []string{"kms", "--help"}, noVariables, &stdout, &stderr); code != program.ExitOK || stderr.Len() > 0 {
 		t.Fatalf("exit code %d, %s", code, stderr.String())
 	}
 	(&kmsConfig{}).flags().VisitAll(func(flag *pflag.Flag) {
@@ -67,7 +67,7 @@ func TestAWrongValueOfKMSIsOneClearSentence(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			var stderr bytes.Buffer
-			code := run(t.Context(), append([]string{"kms"}, test.args...), nothing, io.Discard, &stderr)
+			code := run(t.Context(), append([]string{"kms"}, test.args...), noVariables, io.Discard, &stderr)
 			if code != program.ExitUsage || !strings.Contains(stderr.String(), test.want) {
 				t.Errorf("exit code %d: %s\nwant %s", code, stderr.String(), test.want)
 			}

@@ -22,7 +22,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/providers"
 	"github.com/crypto-broker/crypto-broker-operator/broker/tlsprovider"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/gateway/internal/awskms"
-	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/dumps"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/coredumps"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
@@ -93,7 +93,7 @@ func operate(ctx context.Context, c *config, logTo io.Writer) error {
 // protect keeps credentials and keys out of core dumps, and chooses the provider of TLS. It must
 // be called before the first credential is read and the first connection is made.
 func protect(provider string, logger *slog.Logger) error {
-	if err := dumps.Forbid(); err != nil {
+	if err := coredumps.Forbid(); err != nil {
 		logger.Warn("cannot turn core dumps off: a dump could contain credentials", "error", err)
 	}
 	if err := tlsprovider.Use(provider, false); err != nil {

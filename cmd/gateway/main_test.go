@@ -17,11 +17,11 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
-func nothing(string) (string, bool) { return "", false }
+func noVariables(string) (string, bool) { return "", false }
 
 func TestHelpNamesEveryFlag(t *testing.T) {
 	var stdout, stderr bytes.Buffer
-	if code := run(t.Context(), []string{"--help"}, nothing, &stdout, &stderr); code != program.ExitOK || stderr.Len() > 0 {
+	if code := run(t.Context(), []string{"--help"}, noVariables, &stdout, &stderr); code != program.ExitOK || stderr.Len() > 0 {
 		t.Fatalf("exit code %d, %s", code, stderr.String())
 	}
 	(&config{}).flags().VisitAll(func(flag *pflag.Flag) {
@@ -51,7 +51,7 @@ func TestAWrongValueIsOneClearSentence(t *testing.T) {
 	twice := write(t, filepath.Join(dir, "twice"), public(1)+"\n"+public(1)+"\n")
 	empty := write(t, filepath.Join(dir, "empty"), "\n")
 	good := []string{"--certificate-dir=/certificates", "--trusted-keys-file=" + keys, "--operator-namespace=crypto-broker-system"}
-	if _, err := parse(good, nothing); err != nil {
+	if _, err := parse(good, noVariables); err != nil {
 		t.Fatalf("good flags: %v", err)
 	}
 	if found, err := readTrustedKeys(keys); err != nil || len(found) != 3 {
@@ -79,7 +79,7 @@ func TestAWrongValueIsOneClearSentence(t *testing.T) {
 		"a file without keys":            {"--trusted-keys-file=" + empty, "found 0 trusted keys, expected 1 to 16"},
 	} {
 		var stdout, stderr bytes.Buffer
-		code := run(t.Context(), append(slices.Clone(good), test.flag), nothing, &stdout, &stderr)
+		code := run(t.Context(), append(slices.Clone(good), test.flag), noVariables, &stdout, &stderr)
 		if code != program.ExitUsage || !strings.Contains(stderr.String(), test.want) || strings.Contains(stderr.String(), "hunter2") {
 			t.Errorf("%s: exit code %d and %q, want %d and %q", sentence, code, stderr.String(), program.ExitUsage, test.want)
 		}

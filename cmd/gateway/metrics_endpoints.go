@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/pool"
-	"github.com/crypto-broker/crypto-broker-operator/cmd/gateway/internal/source"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/gateway/internal/providersource"
 )
 
 // maxMeasuredEndpoints is the maximum number of endpoints that have metrics of their own. Each
@@ -45,7 +45,7 @@ func (m *endpointMetrics) describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-func (m *endpointMetrics) collect(ch chan<- prometheus.Metric, providers []source.Endpoints) {
+func (m *endpointMetrics) collect(ch chan<- prometheus.Metric, providers []providersource.Endpoints) {
 	measured, unmeasured := 0, 0
 	for _, p := range providers {
 		if measured+len(p.Status) > maxMeasuredEndpoints {

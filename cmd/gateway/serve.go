@@ -26,8 +26,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/providers"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/gateway/internal/cluster"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/gateway/internal/providersource"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/gateway/internal/service"
-	"github.com/crypto-broker/crypto-broker-operator/cmd/gateway/internal/source"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/certificates"
 )
@@ -41,7 +41,7 @@ type process struct {
 	config       *config
 	logger       *slog.Logger
 	objects      cache.Cache
-	source       *source.Source
+	source       *providersource.Source
 	certificates *certificates.Mounted
 	server       *service.Server
 	status       *http.Server
@@ -71,7 +71,7 @@ func prepare(ctx context.Context, access *rest.Config, c *config, types provider
 	if g.objects, err = cache.New(access, cache.Options{Scheme: scheme, DefaultTransform: cache.TransformStripManagedFields()}); err != nil {
 		return nil, fmt.Errorf("prepare to reach the cluster at %s: %w", access.Host, err)
 	}
-	g.source = source.New(source.Options{Types: types, Objects: g.objects, Secrets: clients.CoreV1(), OperatorNamespace: c.operatorNamespace, Logger: logger})
+	g.source = providersource.New(providersource.Options{Types: types, Objects: g.objects, Secrets: clients.CoreV1(), OperatorNamespace: c.operatorNamespace, Logger: logger})
 	if g.certificates, err = certificates.NewMounted(c.certificates); err != nil {
 		return nil, err
 	}

@@ -10,7 +10,7 @@ import (
 	"unicode"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
-	"github.com/crypto-broker/crypto-broker-operator/broker/regular"
+	"github.com/crypto-broker/crypto-broker-operator/broker/regularfile"
 )
 
 // maxTrustedKeysSize is the largest file of public keys, in bytes.
@@ -19,7 +19,7 @@ const maxTrustedKeysSize = 16 << 10
 // readTrustedKeys returns the public keys in a file, with commas, spaces or line breaks between
 // them. Its errors quote no key, because it could be a private key by mistake.
 func readTrustedKeys(file string) ([]ed25519.PublicKey, error) {
-	text, _, err := regular.Read(file, maxTrustedKeysSize)
+	text, _, err := regularfile.Read(file, maxTrustedKeysSize)
 	if err != nil {
 		return nil, err
 	}

@@ -13,8 +13,8 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/injectiontemplate"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/signing"
-	"github.com/crypto-broker/crypto-broker-operator/controllers/template"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
@@ -39,7 +39,7 @@ func addTemplate(mgr manager.Manager, c *config, keys *signing.Keys) error {
 	if err != nil {
 		return err
 	}
-	reconciler := template.New(watching, c.injectionTemplate, render)
+	reconciler := injectiontemplate.New(watching, c.injectionTemplate, render)
 	keys.OnChange(func(context.Context) { reconciler.Changed() })
 	return mgr.Add(reconciler)
 }

@@ -76,8 +76,8 @@ func serves(digest string) func(time.Time) (confirm.Answer, error) {
 	}
 }
 
-// becomes serves one digest until a time after epoch, then another.
-func becomes(before, after string, at time.Duration) func(time.Time) (confirm.Answer, error) {
+// changesTo serves one digest until a time after epoch, then another.
+func changesTo(before, after string, at time.Duration) func(time.Time) (confirm.Answer, error) {
 	return func(now time.Time) (confirm.Answer, error) {
 		if now.Sub(epoch) < at {
 			return serves(before)(now)
@@ -152,7 +152,7 @@ func TestAChangeThatIsTakenBackBeforeItWasConfirmedIsBroughtToTheBrokerAgain(t *
 }
 
 func TestABrokerThatIsKnownToBeBehindIsAnnotatedBeforeItIsAsked(t *testing.T) {
-	s := simulate(becomes("old", "new", 650*time.Millisecond))
+	s := simulate(changesTo("old", "new", 650*time.Millisecond))
 	s.setTarget(Target{Digest: "old"})
 	s.run(0)
 	s.asked = nil
@@ -322,7 +322,7 @@ func TestABrokerThatWaitsForItsFirstSet(t *testing.T) {
 }
 
 func TestWithoutHurryABrokerIsAskedForAsLongAsAKubeletTakes(t *testing.T) {
-	s := simulate(becomes("old", "new", 80*time.Second))
+	s := simulate(changesTo("old", "new", 80*time.Second))
 	s.annotates = false
 	s.setTarget(Target{Digest: "new", Written: epoch})
 	s.run(79 * time.Second)
@@ -361,7 +361,7 @@ func TestASlowAPIServerIsWrittenToNoMoreThanAFastOne(t *testing.T) {
 		time.Second:           4 * time.Second, // the kubelet uses the same API server
 		3 * time.Second:       12 * time.Second,
 	} {
-		s := simulate(becomes("old", "new", arrives))
+		s := simulate(changesTo("old", "new", arrives))
 		s.took = took
 		s.recordAnswer(confirm.Answer{Digest: "old", Reason: string(directory.Loaded)}, 1, s.now)
 		s.setTarget(Target{Digest: "new", Written: s.now})

@@ -231,7 +231,7 @@ func TestSummaries(t *testing.T) {
 		brokers = append(brokers, s.broker)
 	}
 	add(func(s *simulation) { s.run(time.Second) })
-	add(func(s *simulation) { s.answers = becomes("old", "new", 700*time.Millisecond); s.run(time.Minute) })
+	add(func(s *simulation) { s.answers = changesTo("old", "new", 700*time.Millisecond); s.run(time.Minute) })
 	add(func(s *simulation) { s.answers = serves("old"); s.run(time.Minute) })
 	add(func(s *simulation) { s.answers = silent; s.run(time.Minute) })
 	add(func(s *simulation) { s.pod.started = false; s.pod.running = epoch.Add(-time.Hour) })

@@ -37,7 +37,7 @@ func TestWhereANewPodWouldBeRefusedTheEventSaysWhy(t *testing.T) {
 	}
 	for sentence, test := range tests {
 		t.Run(sentence, func(t *testing.T) {
-			if found := told(t, test.kind, test.pods...); found != test.event {
+			if found := eventAbout(t, test.kind, test.pods...); found != test.event {
 				t.Errorf("told  %s\nwants %s", found, test.event)
 			}
 		})
@@ -45,15 +45,15 @@ func TestWhereANewPodWouldBeRefusedTheEventSaysWhy(t *testing.T) {
 }
 
 func TestAnEventFitsWhateverAPodAsksWith(t *testing.T) {
-	found := told(t, "Deployment", strings.Repeat("\U0001F512", 10000))
+	found := eventAbout(t, "Deployment", strings.Repeat("\U0001F512", 10000))
 	note, _ := strings.CutPrefix(found, "Warning BrokerMissing ")
 	if len(note) > 1024 || !strings.HasSuffix(note, "until then a restart makes no pods.") {
 		t.Errorf("told %d bytes: %s", len(note), note)
 	}
 }
 
-// told returns the event on an owner of this kind whose pods ask for brokers with these values but have none.
-func told(t *testing.T, kind string, asks ...string) string {
+// eventAbout returns the event on an owner of this kind whose pods ask for brokers with these values but have none.
+func eventAbout(t *testing.T, kind string, asks ...string) string {
 	t.Helper()
 	recorder := events.NewFakeRecorder(2)
 	r := &reconciler{options: testOptions(), recorder: recorder, tally: newTally()}

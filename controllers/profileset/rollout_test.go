@@ -53,8 +53,8 @@ func (s *shop) change(t *testing.T, spec v1alpha1.ProfileSpec) render.Verdict {
 	return s.judge(t).Namespaced["orders"]
 }
 
-// reach sets the state of the rollout of the change with a digest: its phase, and the places that it has reached.
-func (s *shop) reach(phase, digest string, below int64) {
+// setReached sets the state of the rollout of the change with a digest: its phase, and the places that it has reached.
+func (s *shop) setReached(phase, digest string, below int64) {
 	s.profile.Status.Rollout = &v1alpha1.RolloutStatus{Phase: phase, Digest: digest, Step: 1, Below: below}
 }
 
@@ -86,13 +86,13 @@ func TestTheSetOfARolloutHasBothProfilesAndTheOldOneStaysTheBaseline(t *testing.
 		}
 	}
 	expect("- Name: ", "sha-256")
-	s.reach(v1alpha1.RolloutProgressing, verdict.Rolling, 7)
+	s.setReached(v1alpha1.RolloutProgressing, verdict.Rolling, 7)
 	expect("FormatVersion: 2\n", "sha-256", "sha-512")
-	s.reach(v1alpha1.RolloutProgressing, "sha256:another", 7)
+	s.setReached(v1alpha1.RolloutProgressing, "sha256:another", 7)
 	expect("- Name: ", "sha-256")
-	s.reach(v1alpha1.RolloutReturned, verdict.Rolling, 0)
+	s.setReached(v1alpha1.RolloutReturned, verdict.Rolling, 0)
 	expect("- Name: ", "sha-256")
-	s.reach(v1alpha1.RolloutComplete, verdict.Rolling, profile.RolloutPlaces)
+	s.setReached(v1alpha1.RolloutComplete, verdict.Rolling, profile.RolloutPlaces)
 	expect("- Name: ", "sha-512")
 	if verdict := s.judge(t).Namespaced["orders"]; verdict.Rolling != "" {
 		t.Errorf("found %+v after the rollout", verdict)
@@ -102,7 +102,7 @@ func TestTheSetOfARolloutHasBothProfilesAndTheOldOneStaysTheBaseline(t *testing.
 func TestAProfileThatWasRolledOutToSomeIsGoneAtOnceWhenItIsDeleted(t *testing.T) {
 	s := newShop(sized("sha-256", 10))
 	s.judge(t)
-	s.reach(v1alpha1.RolloutProgressing, s.change(t, sized("sha-512", 10)).Rolling, 7)
+	s.setReached(v1alpha1.RolloutProgressing, s.change(t, sized("sha-512", 10)).Rolling, 7)
 	s.judge(t)
 	set, err := s.guard.judge(t.Context(), sources{namespace: s.namespace, rendered: render.Effective(nil, nil, s.namespace)})
 	if err != nil || len(set.Names) != 0 || strings.Contains(string(set.Data), "orders") {
@@ -117,12 +117,12 @@ func TestASetWithoutRoomForBothProfilesHasTheOldOne(t *testing.T) {
 	if verdict.NoRoom {
 		t.Error("there is no room before the rollout has reached anybody")
 	}
-	s.reach(v1alpha1.RolloutProgressing, verdict.Rolling, 7)
+	s.setReached(v1alpha1.RolloutProgressing, verdict.Rolling, 7)
 	set := s.judge(t)
 	if verdict := set.Namespaced["orders"]; !verdict.NoRoom || !strings.Contains(string(set.Data), "sha-256") || strings.Contains(string(set.Data), "sha-512") {
 		t.Errorf("found %+v and a set of %d bytes", verdict, len(set.Data))
 	}
-	s.reach(v1alpha1.RolloutComplete, verdict.Rolling, profile.RolloutPlaces)
+	s.setReached(v1alpha1.RolloutComplete, verdict.Rolling, profile.RolloutPlaces)
 	if set := s.judge(t); !strings.Contains(string(set.Data), "sha-512") {
 		t.Error("the new profile is not served after the rollout")
 	}

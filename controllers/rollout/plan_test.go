@@ -39,8 +39,8 @@ func newTrial() *trial {
 	return &trial{attempt: attempt{spec: tenThenHalf(), digest: "sha256:new", places: places}, now: time.Unix(1e9, 0)}
 }
 
-// look lets some time pass and plans again. By then all reached pods serve the new profile.
-func (r *trial) look(after time.Duration) *trial {
+// planAfter lets some time pass and plans again. By then all reached pods serve the new profile.
+func (r *trial) planAfter(after time.Duration) *trial {
 	r.now = r.now.Add(after)
 	if r.status != nil {
 		n := 0
@@ -66,20 +66,20 @@ func (r *trial) expect(t *testing.T, phase string, step, weight int32, reached i
 
 func TestARolloutTakesItsStepsAndEndsWithAllPods(t *testing.T) {
 	r := newTrial()
-	r.look(0).expect(t, "Progressing", 1, 10, 2)
-	r.look(time.Second).expect(t, "Progressing", 1, 10, 2)
-	r.look(9*time.Minute).expect(t, "Progressing", 1, 10, 2)
-	r.look(time.Minute).expect(t, "Progressing", 2, 50, 10)
-	r.look(time.Second).expect(t, "Paused", 2, 50, 10)
-	r.look(time.Hour).expect(t, "Paused", 2, 50, 10)
+	r.planAfter(0).expect(t, "Progressing", 1, 10, 2)
+	r.planAfter(time.Second).expect(t, "Progressing", 1, 10, 2)
+	r.planAfter(9*time.Minute).expect(t, "Progressing", 1, 10, 2)
+	r.planAfter(time.Minute).expect(t, "Progressing", 2, 50, 10)
+	r.planAfter(time.Second).expect(t, "Paused", 2, 50, 10)
+	r.planAfter(time.Hour).expect(t, "Paused", 2, 50, 10)
 	r.asked.promoted = 2
-	r.look(time.Second).expect(t, "Complete", 2, 100, 20)
-	r.look(time.Second).expect(t, "Complete", 2, 100, 20)
+	r.planAfter(time.Second).expect(t, "Complete", 2, 100, 20)
+	r.planAfter(time.Second).expect(t, "Complete", 2, 100, 20)
 }
 
 func TestAStepWaitsForThePodsThatItReached(t *testing.T) {
 	r := newTrial()
-	r.look(0)
+	r.planAfter(0)
 	r.spec.Steps[0].Pause = nil
 	r.seen.Expected, r.seen.New.Brokers = 2, 1
 	next := r.next(r.status, r.now.Add(time.Hour))
@@ -90,16 +90,16 @@ func TestAStepWaitsForThePodsThatItReached(t *testing.T) {
 
 func TestPromotionSkipsWhatIsLeft(t *testing.T) {
 	r := newTrial()
-	r.look(0)
+	r.planAfter(0)
 	r.asked.all = true
-	r.look(0).expect(t, "Complete", 1, 100, 20)
+	r.planAfter(0).expect(t, "Complete", 1, 100, 20)
 }
 
 func TestAnotherChangeBeginsAnew(t *testing.T) {
 	r := newTrial()
-	r.look(0).look(time.Second).look(10*time.Minute).expect(t, "Progressing", 2, 50, 10)
+	r.planAfter(0).planAfter(time.Second).planAfter(10*time.Minute).expect(t, "Progressing", 2, 50, 10)
 	r.digest = "sha256:newer"
-	r.look(0).expect(t, "Progressing", 1, 10, 2)
+	r.planAfter(0).expect(t, "Progressing", 1, 10, 2)
 }
 
 func TestARolloutStopsOnFailure(t *testing.T) {
@@ -119,7 +119,7 @@ func TestARolloutStopsOnFailure(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			r := newTrial()
-			r.look(0)
+			r.planAfter(0)
 			r.seen = test.seen
 			failure := r.failure()
 			if test.want == "" {
@@ -131,11 +131,11 @@ func TestARolloutStopsOnFailure(t *testing.T) {
 			if !strings.Contains(failure, test.want) {
 				t.Errorf("found %q, want %q", failure, test.want)
 			}
-			r.look(time.Second).expect(t, "Failed", 1, 10, 2)
+			r.planAfter(time.Second).expect(t, "Failed", 1, 10, 2)
 			r.seen.Refusing, r.seen.New.Failed = nil, 0
-			r.look(time.Hour).expect(t, "Failed", 1, 10, 2)
+			r.planAfter(time.Hour).expect(t, "Failed", 1, 10, 2)
 			r.asked.promoted = 1
-			r.look(0).expect(t, "Progressing", 2, 50, 10)
+			r.planAfter(0).expect(t, "Progressing", 2, 50, 10)
 		})
 	}
 }
@@ -143,11 +143,11 @@ func TestARolloutStopsOnFailure(t *testing.T) {
 func TestARolloutThatReturnsStaysReturned(t *testing.T) {
 	r := newTrial()
 	r.spec.OnFailure = v1alpha1.OnFailureReturn
-	r.look(0)
+	r.planAfter(0)
 	r.seen.Refusing = []string{"shop/a"}
-	r.look(time.Second).expect(t, "Returned", 1, 0, 0)
+	r.planAfter(time.Second).expect(t, "Returned", 1, 0, 0)
 	r.seen.Refusing = nil
-	r.look(time.Hour).expect(t, "Returned", 1, 0, 0)
+	r.planAfter(time.Hour).expect(t, "Returned", 1, 0, 0)
 	if got := (rollout{r.spec, r.status}).reach(r.digest, nil); got != 0 {
 		t.Errorf("it reaches %d places", got)
 	}
@@ -155,22 +155,22 @@ func TestARolloutThatReturnsStaysReturned(t *testing.T) {
 
 func TestSomebodyCanGoBack(t *testing.T) {
 	r := newTrial()
-	r.look(0).look(time.Second)
+	r.planAfter(0).planAfter(time.Second)
 	r.asked.back = true
-	r.look(0).expect(t, "Returned", 1, 0, 0)
+	r.planAfter(0).expect(t, "Returned", 1, 0, 0)
 	r.asked = request{all: true}
-	r.look(0).expect(t, "Complete", 1, 100, 20)
+	r.planAfter(0).expect(t, "Complete", 1, 100, 20)
 	r.asked = request{back: true}
-	r.look(0).expect(t, "Complete", 1, 100, 20)
+	r.planAfter(0).expect(t, "Complete", 1, 100, 20)
 }
 
 func TestAFailedRolloutGoesBackOnceItsSpecSaysSo(t *testing.T) {
 	r := newTrial()
-	r.look(0)
+	r.planAfter(0)
 	r.seen.Refusing = []string{"shop/a"}
-	r.look(time.Second).expect(t, "Failed", 1, 10, 2)
+	r.planAfter(time.Second).expect(t, "Failed", 1, 10, 2)
 	r.spec.OnFailure = v1alpha1.OnFailureReturn
-	r.look(time.Second).expect(t, "Returned", 1, 0, 0)
+	r.planAfter(time.Second).expect(t, "Returned", 1, 0, 0)
 	if r.status.Message != "The broker in pod shop/a refuses it." {
 		t.Errorf("the message is %q", r.status.Message)
 	}
@@ -178,43 +178,43 @@ func TestAFailedRolloutGoesBackOnceItsSpecSaysSo(t *testing.T) {
 
 func TestPromotionAfterAFailureTakesTheNextStepAlthoughBrokersRefuse(t *testing.T) {
 	r := newTrial()
-	r.look(0)
+	r.planAfter(0)
 	r.seen.Refusing = []string{"shop/a"}
-	r.look(time.Second).expect(t, "Failed", 1, 10, 2)
+	r.planAfter(time.Second).expect(t, "Failed", 1, 10, 2)
 	r.asked.promoted = 1
-	r.look(time.Second).expect(t, "Progressing", 2, 50, 10)
-	r.look(time.Second).expect(t, "Failed", 2, 50, 10)
+	r.planAfter(time.Second).expect(t, "Progressing", 2, 50, 10)
+	r.planAfter(time.Second).expect(t, "Failed", 2, 50, 10)
 }
 
 func TestAStepDoesNotEndBeforeAllBrokersWereAsked(t *testing.T) {
 	r := newTrial()
-	r.look(0).look(time.Second)
+	r.planAfter(0).planAfter(time.Second)
 	r.seen.Unasked = 1
-	r.look(time.Hour).expect(t, "Progressing", 1, 10, 2)
+	r.planAfter(time.Hour).expect(t, "Progressing", 1, 10, 2)
 	r.seen.Unasked = 0
-	r.look(time.Second).expect(t, "Progressing", 2, 50, 10)
+	r.planAfter(time.Second).expect(t, "Progressing", 2, 50, 10)
 }
 
 func TestARolloutStaysAtItsLastStepWhenStepsAreTakenAway(t *testing.T) {
 	r := newTrial()
-	r.look(0).look(time.Second).look(10*time.Minute).expect(t, "Progressing", 2, 50, 10)
+	r.planAfter(0).planAfter(time.Second).planAfter(10*time.Minute).expect(t, "Progressing", 2, 50, 10)
 	r.spec.Steps = r.spec.Steps[1:]
-	r.look(time.Second).expect(t, "Paused", 1, 50, 10)
+	r.planAfter(time.Second).expect(t, "Paused", 1, 50, 10)
 }
 
 func TestAPauseThatGetsADurationEnds(t *testing.T) {
 	r := newTrial()
 	r.spec.Steps[0].Pause.Duration = nil
-	r.look(0).look(time.Second).expect(t, "Paused", 1, 10, 2)
+	r.planAfter(0).planAfter(time.Second).expect(t, "Paused", 1, 10, 2)
 	r.spec.Steps[0].Pause.Duration = &metav1.Duration{Duration: time.Minute}
-	r.look(time.Second).expect(t, "Progressing", 1, 10, 2)
-	r.look(time.Minute).expect(t, "Progressing", 2, 50, 10)
+	r.planAfter(time.Second).expect(t, "Progressing", 1, 10, 2)
+	r.planAfter(time.Minute).expect(t, "Progressing", 2, 50, 10)
 }
 
 func TestASetWithoutRoomForBothProfilesStopsTheRollout(t *testing.T) {
 	r := newTrial()
 	r.noRoom = "shop"
-	r.look(0).look(time.Second).expect(t, "Failed", 1, 10, 2)
+	r.planAfter(0).planAfter(time.Second).expect(t, "Failed", 1, 10, 2)
 	if !strings.Contains(r.status.Message, "The set of namespace shop has no room for both profiles") {
 		t.Errorf("the message is %q", r.status.Message)
 	}

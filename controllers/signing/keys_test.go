@@ -73,8 +73,8 @@ func (r *replica) secret() *corev1.Secret {
 	return secret
 }
 
-// told returns the next recorded event.
-func (r *replica) told() string {
+// nextEvent returns the next recorded event.
+func (r *replica) nextEvent() string {
 	select {
 	case text := <-r.events.Events:
 		return text
@@ -101,7 +101,7 @@ func TestAKeyIsReplacedWithAgeAndGoesWithTheLastPodThatTrustsIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.time.Step(DefaultLifetime - time.Second)
-	if !r.pass().Equal(first) || r.told() != "" {
+	if !r.pass().Equal(first) || r.nextEvent() != "" {
 		t.Fatal("the key was replaced before its time")
 	}
 	r.time.Step(time.Second)
@@ -109,7 +109,7 @@ func TestAKeyIsReplacedWithAgeAndGoesWithTheLastPodThatTrustsIt(t *testing.T) {
 	if second.current.id == first.current.id || len(second.retired) != 1 || second.retired[0].id != first.current.id {
 		t.Fatalf("after its time: %s, retired %d", second.current.id, len(second.retired))
 	}
-	if told := r.told(); !strings.HasPrefix(told, "Normal SigningKeyRotated The signing key "+second.current.id+" is current. The one before, "+first.current.id) {
+	if told := r.nextEvent(); !strings.HasPrefix(told, "Normal SigningKeyRotated The signing key "+second.current.id+" is current. The one before, "+first.current.id) {
 		t.Errorf("told %q", told)
 	}
 	r.time.Step(24 * time.Hour)
@@ -122,7 +122,7 @@ func TestAKeyIsReplacedWithAgeAndGoesWithTheLastPodThatTrustsIt(t *testing.T) {
 	if third := r.pass(); len(third.retired) != 0 || len(r.secret().Data) != 1 {
 		t.Error("a key stayed that no pod trusts")
 	}
-	if told := r.told(); told != "Normal SigningKeyRemoved Removed the retired signing keys "+first.current.id+": no running pod depends on them." {
+	if told := r.nextEvent(); told != "Normal SigningKeyRemoved Removed the retired signing keys "+first.current.id+": no running pod depends on them." {
 		t.Errorf("told %q", told)
 	}
 	if r.changes != 3 {
@@ -172,7 +172,7 @@ func TestKeysThatNobodyTrustsDoNotKeepAnotherFromBeingMade(t *testing.T) {
 				pods = append(pods, pod)
 				r.time.Step(DefaultLifetime)
 				ring = r.pass()
-				r.told()
+				r.nextEvent()
 			}
 			due(r)
 			for range 2 {
@@ -180,7 +180,7 @@ func TestKeysThatNobodyTrustsDoNotKeepAnotherFromBeingMade(t *testing.T) {
 					t.Fatalf("found %v while pods trust every key", err)
 				}
 			}
-			if told := r.told(); !strings.HasPrefix(told, "Warning SigningKeysUnusable there are 16 signing keys") || r.told() != "" {
+			if told := r.nextEvent(); !strings.HasPrefix(told, "Warning SigningKeysUnusable there are 16 signing keys") || r.nextEvent() != "" {
 				t.Errorf("told %q, want once that there are too many", told)
 			}
 			for _, pod := range pods {
@@ -195,10 +195,10 @@ func TestKeysThatNobodyTrustsDoNotKeepAnotherFromBeingMade(t *testing.T) {
 			if _, asked := r.secret().Annotations[RotateAnnotation]; asked {
 				t.Error("the Secret still asks for a new key")
 			}
-			if told := r.told(); !strings.HasPrefix(told, "Normal SigningKeyRotated The signing key "+next.current.id) {
+			if told := r.nextEvent(); !strings.HasPrefix(told, "Normal SigningKeyRotated The signing key "+next.current.id) {
 				t.Errorf("told %q", told)
 			}
-			told := r.told()
+			told := r.nextEvent()
 			if !strings.HasPrefix(told, "Normal SigningKeyRemoved Removed the retired signing keys ") || !strings.HasSuffix(told, ": no running pod depends on them.") {
 				t.Errorf("told %q", told)
 			}
@@ -235,7 +235,7 @@ func TestWhatIsDeletedIsReplacedAndTold(t *testing.T) {
 			}
 			want := "Warning SigningKeyReplaced The signing key " + second.current.id + " was made, because " + test.why +
 				". Brokers that trust neither it nor a retired key refuse new sets until their workloads are restarted."
-			if told := r.told(); told != want {
+			if told := r.nextEvent(); told != want {
 				t.Errorf("told %q\nwant %q", told, want)
 			}
 		})
@@ -300,7 +300,7 @@ func TestKnownKeysStayWhileTheAPIServerIsAwayAndNoLonger(t *testing.T) {
 	if _, err := r.Ring(t.Context()); err == nil {
 		t.Error("a key that cannot be read is used")
 	}
-	if told := r.told(); told != "Warning SigningKeysUnusable "+want || r.told() != "" {
+	if told := r.nextEvent(); told != "Warning SigningKeysUnusable "+want || r.nextEvent() != "" {
 		t.Errorf("told %q, want it once", told)
 	}
 }

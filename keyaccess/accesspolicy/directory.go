@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/crypto-broker/crypto-broker-operator/broker/regular"
+	"github.com/crypto-broker/crypto-broker-operator/broker/regularfile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/watch"
 )
 
@@ -62,7 +62,7 @@ func (d *Directory) Run(ctx context.Context) {
 func (d *Directory) look() bool {
 	before := d.link()
 	set, content, err := d.read()
-	if errors.Is(err, regular.ErrBeingWritten) || d.link() != before {
+	if errors.Is(err, regularfile.ErrBeingWritten) || d.link() != before {
 		return false
 	}
 	if err != nil {
@@ -124,7 +124,7 @@ func (d *Directory) read() (*Set, string, error) {
 
 // ReadFile reads the policies of a file, as [Parse] does. It returns its text as well.
 func ReadFile(name string, modules CompileModule) ([]*Policy, []byte, error) {
-	text, _, err := regular.Read(name, maxDocuments+1)
+	text, _, err := regularfile.Read(name, maxDocuments+1)
 	if err != nil {
 		return nil, nil, err
 	}

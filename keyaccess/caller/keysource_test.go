@@ -19,12 +19,12 @@ import (
 // source returns the keys of the first issuer.
 func (w *fixture) source() *keySource { return w.verifier.issuers[w.issuer.URL] }
 
-// settled waits until no request to the issuer is under way.
-func (w *fixture) settled() { w.source().flying.Wait() }
+// awaitRefresh waits until no request to the issuer is under way.
+func (w *fixture) awaitRefresh() { w.source().flying.Wait() }
 
 func (w *fixture) asked(want int) {
 	w.Helper()
-	w.settled()
+	w.awaitRefresh()
 	if got := w.issuer.Asked(issuer.KeysPath); got != want {
 		w.Fatalf("the issuer was asked for its keys %d times, expected %d", got, want)
 	}
@@ -58,7 +58,7 @@ func TestKeysAreRefreshedInTheBackgroundWhileTheyAreUsed(t *testing.T) {
 	}))
 	w.accept(w.request(w.bound()))
 	close(release)
-	w.settled()
+	w.awaitRefresh()
 	w.issuer.Replace(nil)
 	w.clock.Add(fetchRetry)
 	w.accept(w.request(w.bound()))
@@ -89,7 +89,7 @@ func TestAWithdrawnKeyIsRefusedAfterTheRefresh(t *testing.T) {
 	w.issuer.Withdraw()
 	w.clock.Add(DefaultRefreshKeys)
 	w.accept(w.request(token)) // this call starts the refresh
-	w.settled()
+	w.awaitRefresh()
 	w.refuse(w.request(token), InvalidToken, "does not publish")
 }
 
@@ -162,10 +162,10 @@ func TestTheLastGoodKeysStayWhileTheIssuerIsAway(t *testing.T) {
 	w.issuer.Replace(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { http.Error(rw, "", http.StatusBadGateway) }))
 	w.clock.Add(DefaultKeepKeys - time.Second)
 	w.accept(w.request(token))
-	w.settled()
+	w.awaitRefresh()
 	w.clock.Add(time.Second)
 	w.refuse(w.request(token), Unavailable, "not available")
-	w.settled()
+	w.awaitRefresh()
 	w.issuer.Replace(nil)
 	w.refuse(w.request(token), Unavailable, "not available") // the next request comes after a pause
 	w.clock.Add(fetchRetry)
@@ -243,7 +243,7 @@ func TestDocumentsThatAreRefused(t *testing.T) {
 			w := newFixture(t, nil)
 			w.issuer.Replace(test.answer(w))
 			w.refuse(w.request(w.bound()), Unavailable, "not available")
-			w.settled()
+			w.awaitRefresh()
 			if !strings.Contains(w.log.String(), test.text) {
 				t.Errorf("the log lacks %q", test.text)
 			}
@@ -271,7 +271,7 @@ func TestKeysForOtherPurposesAreNotUsed(t *testing.T) {
 			change(members)
 			w.clock.Add(DefaultRefreshKeys)
 			w.accept(w.request(w.bound()))
-			w.settled()
+			w.awaitRefresh()
 			w.refuse(w.request(token()), InvalidToken, "")
 		})
 	}
@@ -292,7 +292,7 @@ func TestATokenWithoutAKeyIdNeedsExactlyOneKeyOfItsAlgorithm(t *testing.T) {
 		}
 		w.clock.Add(DefaultRefreshKeys)
 		w.accept(w.request(w.bound()))
-		w.settled()
+		w.awaitRefresh()
 		if next.accepted {
 			w.accept(without())
 		} else {

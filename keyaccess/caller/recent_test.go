@@ -128,7 +128,7 @@ func TestASignatureIsRememberedForOneKey(t *testing.T) {
 	w.issuer.Publish(jose.JSONWebKey{Key: next.Public(), KeyID: "same"})
 	w.clock.Add(DefaultRefreshKeys)
 	w.accept(w.request(token)) // this call starts the refresh
-	w.settled()
+	w.awaitRefresh()
 	w.refuse(w.request(token), InvalidToken, "wrong signature")
 }
 
@@ -143,7 +143,7 @@ func TestATokenIsRefusedWhenItsKeyIsGoneAlthoughItsSignatureIsRemembered(t *test
 	w.issuer.Publish(jose.JSONWebKey{Key: next.Public(), KeyID: "new"})
 	w.clock.Add(DefaultRefreshKeys)
 	w.accept(w.request(token)) // this call starts the refresh
-	w.settled()
+	w.awaitRefresh()
 	w.refuse(w.request(token), InvalidToken, "with a key that its issuer does not publish")
 }
 

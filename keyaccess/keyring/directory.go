@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
-	"github.com/crypto-broker/crypto-broker-operator/broker/regular"
+	"github.com/crypto-broker/crypto-broker-operator/broker/regularfile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/watch"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/wrapping"
 )
@@ -85,7 +85,7 @@ func (d *Directory) Run(ctx context.Context) {
 func (d *Directory) look() bool {
 	before := d.link()
 	ring, digest, err := d.read()
-	if errors.Is(err, regular.ErrBeingWritten) || d.link() != before {
+	if errors.Is(err, regularfile.ErrBeingWritten) || d.link() != before {
 		return false
 	}
 	if err != nil {
@@ -127,7 +127,7 @@ func (d *Directory) read() (*Ring, string, error) {
 		switch {
 		case strings.HasPrefix(entry.Name(), "."): // links of a kubelet
 		case entry.Name() == currentFile:
-			text, _, err := regular.Read(filepath.Join(d.dir, currentFile), maxFile)
+			text, _, err := regularfile.Read(filepath.Join(d.dir, currentFile), maxFile)
 			if err != nil {
 				return nil, "", err
 			}
@@ -172,7 +172,7 @@ func (d *Directory) read() (*Ring, string, error) {
 
 // readKey reads a key, unless it was read before: the check of an RSA key takes time.
 func (d *Directory) readKey(name string) (wrapping.Key, [sha256.Size]byte, error) {
-	text, _, err := regular.Read(filepath.Join(d.dir, name), maxFile)
+	text, _, err := regularfile.Read(filepath.Join(d.dir, name), maxFile)
 	if err != nil {
 		return nil, [sha256.Size]byte{}, err
 	}

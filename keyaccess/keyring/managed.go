@@ -13,7 +13,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
-	"github.com/crypto-broker/crypto-broker-operator/broker/regular"
+	"github.com/crypto-broker/crypto-broker-operator/broker/regularfile"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/wrapping"
 )
 
@@ -26,7 +26,7 @@ const (
 
 // readRef reads a file that names a key of a key manager.
 func (d *Directory) readRef(name string) (keys.Name, error) {
-	text, _, err := regular.Read(filepath.Join(d.dir, name), maxRef)
+	text, _, err := regularfile.Read(filepath.Join(d.dir, name), maxRef)
 	if err != nil {
 		return keys.Name{}, err
 	}

@@ -31,7 +31,7 @@ func newRates(t *testing.T, config Config) *rates {
 	return r
 }
 
-func who(subject, tenant string) caller.Caller {
+func callerOf(subject, tenant string) caller.Caller {
 	return caller.Caller{Issuer: "https://issuer.example", Subject: subject, Claims: map[string]any{"org": tenant}}
 }
 
@@ -54,41 +54,41 @@ func (r *rates) refuse(of caller.Caller, text string, after time.Duration) {
 
 func TestACallerHasABurstAndThenItsRate(t *testing.T) {
 	r := newRates(t, Config{Caller: Rate{2, 5}})
-	r.accept(who("alice", ""), 5)
-	r.refuse(who("alice", ""), "the caller", 500*time.Millisecond)
-	r.refuse(who("alice", ""), "the caller", 500*time.Millisecond) // refused calls cost nothing
+	r.accept(callerOf("alice", ""), 5)
+	r.refuse(callerOf("alice", ""), "the caller", 500*time.Millisecond)
+	r.refuse(callerOf("alice", ""), "the caller", 500*time.Millisecond) // refused calls cost nothing
 	r.time = r.time.Add(500 * time.Millisecond)
-	r.accept(who("alice", ""), 1)
-	r.refuse(who("alice", ""), "the caller", 500*time.Millisecond)
+	r.accept(callerOf("alice", ""), 1)
+	r.refuse(callerOf("alice", ""), "the caller", 500*time.Millisecond)
 	r.time = r.time.Add(time.Hour)
-	r.accept(who("alice", ""), 5)
-	r.refuse(who("alice", ""), "the caller", 500*time.Millisecond)
+	r.accept(callerOf("alice", ""), 5)
+	r.refuse(callerOf("alice", ""), "the caller", 500*time.Millisecond)
 }
 
 func TestOneCallerTakesNothingFromAnother(t *testing.T) {
 	r := newRates(t, Config{Caller: Rate{1, 1}})
-	r.accept(who("alice", ""), 1)
-	r.refuse(who("alice", ""), "the caller", time.Second)
-	r.accept(who("bob", ""), 1)
-	other := who("alice", "")
+	r.accept(callerOf("alice", ""), 1)
+	r.refuse(callerOf("alice", ""), "the caller", time.Second)
+	r.accept(callerOf("bob", ""), 1)
+	other := callerOf("alice", "")
 	other.Issuer = "https://other.example"
 	r.accept(other, 1)
 }
 
 func TestTheCallersOfATenantShareItsRate(t *testing.T) {
 	r := newRates(t, Config{Caller: Rate{1, 3}, Tenant: Rate{1, 4}, TenantClaim: "org"})
-	r.accept(who("alice", "navy"), 3)
-	r.accept(who("bob", "navy"), 1)
+	r.accept(callerOf("alice", "navy"), 3)
+	r.accept(callerOf("bob", "navy"), 1)
 	for range 5 {
-		r.refuse(who("bob", "navy"), "the tenant", time.Second)
+		r.refuse(callerOf("bob", "navy"), "the tenant", time.Second)
 	}
-	r.accept(who("carol", "army"), 3)
-	other := who("alice", "navy")
+	r.accept(callerOf("carol", "army"), 3)
+	other := callerOf("alice", "navy")
 	other.Issuer = "https://other.example"
 	r.accept(other, 3)
 	// The calls that the tenant could not make did not count for bob, who has two left.
 	r.time = r.time.Add(time.Second)
-	r.accept(who("bob", "navy"), 1)
+	r.accept(callerOf("bob", "navy"), 1)
 }
 
 func TestCallersWithoutATenantAreOneTenant(t *testing.T) {
@@ -101,26 +101,26 @@ func TestCallersWithoutATenantAreOneTenant(t *testing.T) {
 
 func TestNoRateIsNoLimit(t *testing.T) {
 	r := newRates(t, Config{})
-	r.accept(who("alice", "navy"), 1000)
+	r.accept(callerOf("alice", "navy"), 1000)
 }
 
 // TestManyCallersDoNotMakeOthersForgotten tests an attack: a caller with many names pushes its own bucket out to get a new burst.
 func TestManyCallersDoNotMakeOthersForgotten(t *testing.T) {
 	r := newRates(t, Config{Caller: Rate{1, 2}, Buckets: 3})
 	for _, subject := range []string{"a", "b", "c"} {
-		r.accept(who(subject, ""), 2)
+		r.accept(callerOf(subject, ""), 2)
 	}
-	r.accept(who("d", ""), 2) // of the shared bucket
-	r.refuse(who("e", ""), "the caller", time.Second)
-	r.refuse(who("a", ""), "the caller", time.Second)
+	r.accept(callerOf("d", ""), 2) // of the shared bucket
+	r.refuse(callerOf("e", ""), "the caller", time.Second)
+	r.refuse(callerOf("a", ""), "the caller", time.Second)
 	if len(r.callers.known) != 3 || r.callers.order.Len() != 3 {
 		t.Errorf("found %d buckets, expected 3", len(r.callers.known))
 	}
 	// Callers that have not called for long enough are removed to make room, the least recent first.
 	r.time = r.time.Add(2 * time.Second)
-	r.accept(who("a", ""), 2)
-	r.accept(who("e", ""), 2)
-	r.refuse(who("a", ""), "the caller", time.Second)
+	r.accept(callerOf("a", ""), 2)
+	r.accept(callerOf("e", ""), 2)
+	r.refuse(callerOf("a", ""), "the caller", time.Second)
 	if _, found := r.callers.known[name{"https://issuer.example", "b"}]; found || len(r.callers.known) != 3 {
 		t.Errorf("found %v", r.callers.known)
 	}

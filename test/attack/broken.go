@@ -17,15 +17,15 @@ func brokenFrames() []attack {
 	return []attack{
 		{
 			name: "http-1", about: "64 connections to the socket that speak HTTP/1.1",
-			run: says(64, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+			run: sendOnce(64, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"),
 		},
 		{
 			name: "wrong-preface", about: "64 connections to the socket that begin with something else", tested: true,
-			run: says(64, strings.Repeat("no preface ", 100)),
+			run: sendOnce(64, strings.Repeat("no preface ", 100)),
 		},
 		{
 			name: "frame-too-large", about: "64 connections with a frame that is said to have 16 MiB",
-			run: says(64, http2.ClientPreface+emptySettings+"\xff\xff\xff\x00\x00\x00\x00\x00\x01"+strings.Repeat("x", frameSize)),
+			run: sendOnce(64, http2.ClientPreface+emptySettings+"\xff\xff\xff\x00\x00\x00\x00\x00\x01"+strings.Repeat("x", frameSize)),
 		},
 		{
 			name: "random-bytes", about: "16 connections with random bytes after the preface", tested: true,
@@ -38,8 +38,8 @@ func brokenFrames() []attack {
 	}
 }
 
-// says opens connections to the socket, sends bytes, and then only reads. When the broker closes a connection, says opens a new one.
-func says(connections int, hello string) func(context.Context, *target) error {
+// sendOnce opens connections to the socket, sends bytes, and then only reads. When the broker closes a connection, sendOnce opens a new one.
+func sendOnce(connections int, hello string) func(context.Context, *target) error {
 	return func(ctx context.Context, t *target) error {
 		return persistently(ctx, t, connections, func(ctx context.Context, _ int) error {
 			conn, err := connect(ctx, t.socket)

@@ -176,8 +176,8 @@ func (b *broker) socket(caller string) string {
 	return filepath.Join(b.dir, "s", caller, "crypto-broker-server.sock")
 }
 
-// lives reports whether the process is still running.
-func (b *broker) lives() bool {
+// isRunning reports whether the process is still running.
+func (b *broker) isRunning() bool {
 	select {
 	case <-b.exited:
 		return false

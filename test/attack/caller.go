@@ -80,8 +80,8 @@ func startObserver(ctx context.Context, socket string, group *controlgroup.Group
 	return o, o.cmd.Start()
 }
 
-// since returns what was measured since its last call.
-func (o *observer) since() (m measured, err error) {
+// takeMeasured returns what was measured since its last call.
+func (o *observer) takeMeasured() (m measured, err error) {
 	if _, err := io.WriteString(o.input, "\n"); err != nil {
 		return m, fmt.Errorf("ask the other caller: %w", err)
 	}

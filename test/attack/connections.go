@@ -19,15 +19,15 @@ func manyConnections() []attack {
 	return []attack{
 		{
 			name: "idle-connections", about: "5,500 connections to the socket that have said hello and nothing else", tested: true,
-			run: says(idleConnections, http2.ClientPreface+emptySettings),
+			run: sendOnce(idleConnections, http2.ClientPreface+emptySettings),
 		},
 		{
 			name: "silent-connections", about: "5,500 connections to the socket that say nothing", tested: true,
-			run: says(idleConnections, ""),
+			run: sendOnce(idleConnections, ""),
 		},
 		{
 			name: "half-a-preface", about: "5,500 connections to the socket that say half of the preface",
-			run: says(idleConnections, http2.ClientPreface[:12]),
+			run: sendOnce(idleConnections, http2.ClientPreface[:12]),
 		},
 		{
 			name: "idle-after-a-call", about: "1,000 connections that have made a call and then do nothing",

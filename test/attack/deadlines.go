@@ -12,25 +12,25 @@ func shortDeadlines() []attack {
 	return []attack{
 		{
 			name: "deadlines-small", about: "eight connections with small hashes whose deadlines are 1 ns to 1 ms away", tested: true,
-			run: late(methodHash, hashMessage(32)),
+			run: withShortDeadlines(methodHash, hashMessage(32)),
 		},
 		{
 			name: "deadlines-large", about: "the same with 1 MiB each", tested: true,
-			run: late(methodHash, hashMessage(mebibyte)),
+			run: withShortDeadlines(methodHash, hashMessage(mebibyte)),
 		},
 		{
 			name: "deadlines-encrypt", about: "the same with replies of 1 MiB",
-			run: late(methodEncrypt, encryptMessage(mebibyte-100)),
+			run: withShortDeadlines(methodEncrypt, encryptMessage(mebibyte-100)),
 		},
 		{
 			name: "deadlines-exchange", about: "the same with streams of Exchange",
-			run: late(methodExchange, exchanged(encryptCall(1, mebibyte-200))),
+			run: withShortDeadlines(methodExchange, exchanged(encryptCall(1, mebibyte-200))),
 		},
 	}
 }
 
-// late makes calls with short deadlines, as many as there may be at a time.
-func late(method string, message []byte) func(context.Context, *target) error {
+// withShortDeadlines makes calls with short deadlines, as many as there may be at a time.
+func withShortDeadlines(method string, message []byte) func(context.Context, *target) error {
 	data := framed(message)
 	return overWires(8, manner{}, func(w *wire, _ int) error {
 		for i := 1; ; i++ {

@@ -109,13 +109,13 @@ func (r *result) measure(ctx context.Context, o options, p *programs, b, attacke
 		return fmt.Errorf("the broker does not serve: %w", err)
 	}
 	if o.ordinary > 0 {
-		if _, err := other.since(); err != nil {
+		if _, err := other.takeMeasured(); err != nil {
 			return err
 		}
 		if err := ordinaryLoad(ctx, b.socket("a"), o.ordinary); err != nil {
 			return err
 		}
-		if r.ordinary, err = other.since(); err != nil {
+		if r.ordinary, err = other.takeMeasured(); err != nil {
 			return err
 		}
 	}
@@ -127,7 +127,7 @@ func (r *result) measure(ctx context.Context, o options, p *programs, b, attacke
 
 // attackOnce attacks, while the other caller makes calls and a prober asks the status port.
 func (r *result) attackOnce(ctx context.Context, o options, b *broker, other *observer) error {
-	if _, err := other.since(); err != nil {
+	if _, err := other.takeMeasured(); err != nil {
 		return err
 	}
 	began := time.Now()
@@ -148,7 +148,7 @@ func (r *result) attackOnce(ctx context.Context, o options, b *broker, other *ob
 	err := r.attack.run(limited, &target{socket: b.socket("a"), status: b.status, tally: r.tally})
 	r.took = time.Since(began)
 	var asked error
-	r.during, asked = other.since()
+	r.during, asked = other.takeMeasured()
 	stop()
 	probing.Wait()
 	if err != nil && limited.Err() == nil {
@@ -195,7 +195,7 @@ func (r *result) look(ctx context.Context, o options, b *broker) (err error) {
 	began := time.Now()
 	limited, cancel := context.WithTimeout(ctx, againLimit)
 	defer cancel()
-	r.served = b.lives() && await(limited, b.socket("a")) == nil
+	r.served = b.isRunning() && await(limited, b.socket("a")) == nil
 	r.again = time.Since(began)
 	if r.peak, err = b.Peak(); err != nil {
 		return err
@@ -209,7 +209,7 @@ func (r *result) look(ctx context.Context, o options, b *broker) (err error) {
 		case <-time.After(time.Second):
 		}
 	}
-	if r.lived = b.lives(); !r.lived {
+	if r.lived = b.isRunning(); !r.lived {
 		r.exit = b.cmd.ProcessState.String()
 	}
 	r.log = b.lines()

@@ -162,7 +162,7 @@ func (w *wire) read() {
 				_ = w.write(func(f *http2.Framer) error { return f.WritePing(true, frame.Data) })
 			}
 		case *http2.WindowUpdateFrame:
-			w.widen(frame.StreamID, int64(frame.Increment))
+			w.addWindow(frame.StreamID, int64(frame.Increment))
 		case *http2.MetaHeadersFrame:
 			w.answered(frame)
 		case *http2.RSTStreamFrame:
@@ -214,7 +214,7 @@ func (w *wire) resize(initial int64) {
 	w.changed.Broadcast()
 }
 
-func (w *wire) widen(stream uint32, more int64) {
+func (w *wire) addWindow(stream uint32, more int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if stream == 0 {

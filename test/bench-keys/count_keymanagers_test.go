@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
-	"github.com/crypto-broker/crypto-broker-operator/broker/keys/cache"
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys/datakeycache"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/kmip"
 	"github.com/crypto-broker/crypto-broker-operator/test/measurement"
 	baoserver "github.com/crypto-broker/crypto-broker-operator/test/openbao"
@@ -138,7 +138,7 @@ func countKMIPUnwraps(b *testing.B, each *kmipServers, direct *kmip.Provider) []
 	}
 	counts.Take()
 	unwrap := func(of wrappedKey) error {
-		dataKey, err := c.Get(b.Context(), cache.NewID([]byte(of.name.ID), of.wrapped), func(ctx context.Context) ([]byte, error) {
+		dataKey, err := c.Get(b.Context(), datakeycache.NewID([]byte(of.name.ID), of.wrapped), func(ctx context.Context) ([]byte, error) {
 			key, err := p.Key(ctx, of.name)
 			if err != nil {
 				return nil, err
@@ -182,7 +182,7 @@ func countUnwraps(b *testing.B, server *baoserver.Server) []counted {
 	return []counted{many, {"OpenBao: 100 identical unwraps at once", 1, sum, of, failed}}
 }
 
-func unwrapWith(wrapper keys.Wrapper, wrapped []byte) cache.Unwrap {
+func unwrapWith(wrapper keys.Wrapper, wrapped []byte) datakeycache.Unwrap {
 	return func(ctx context.Context) ([]byte, error) { return wrapper.Unwrap(ctx, wrapping, wrapped, nil) }
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
-	"github.com/crypto-broker/crypto-broker-operator/broker/keys/cache"
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys/datakeycache"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/kmip"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/openbao"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/providers"
@@ -144,15 +144,15 @@ func (k *kmipKeys) measure(b *testing.B) {
 // unwrapping measures the time to unwrap a data key that Transit has wrapped, with the broker's cache.
 type unwrapping struct {
 	wrapper keys.Wrapper
-	cache   *cache.Cache
+	cache   *datakeycache.Cache
 	wrapped []byte
 
 	hit, miss timed
 }
 
-func newCache(b *testing.B) *cache.Cache {
+func newCache(b *testing.B) *datakeycache.Cache {
 	b.Helper()
-	c := cache.New(func(error) {}) // it does not matter here whether the memory is locked
+	c := datakeycache.New(func(error) {}) // it does not matter here whether the memory is locked
 	b.Cleanup(c.Close)
 	return c
 }
@@ -194,8 +194,8 @@ func (u *unwrapping) measure(b *testing.B) {
 }
 
 // unwrap unwraps a data key through the cache, as the broker does.
-func unwrap(b *testing.B, c *cache.Cache, wrapper keys.Wrapper, wrapped []byte) error {
-	dataKey, err := c.Get(b.Context(), cache.NewID([]byte("caller"), []byte("profile"), wrapped), unwrapWith(wrapper, wrapped))
+func unwrap(b *testing.B, c *datakeycache.Cache, wrapper keys.Wrapper, wrapped []byte) error {
+	dataKey, err := c.Get(b.Context(), datakeycache.NewID([]byte("caller"), []byte("profile"), wrapped), unwrapWith(wrapper, wrapped))
 	clear(dataKey)
 	return err
 }

@@ -125,7 +125,7 @@ func (s subject) measure(ctx context.Context, o options) (footprint, error) {
 		if err != nil {
 			return f, err
 		}
-		if *b.into, err = server.under(ctx, b.load); err != nil {
+		if *b.into, err = server.measureLoad(ctx, b.load); err != nil {
 			return f, err
 		}
 	}
@@ -158,8 +158,8 @@ func (s subject) measureStart(ctx context.Context, f *footprint, alsoIdle bool) 
 	return nil
 }
 
-// under measures the memory of a server during calls, and stops the server.
-func (p *process) under(ctx context.Context, load func(context.Context, *process) (tally, error)) (b burden, err error) {
+// measureLoad measures the memory of a server during calls, and stops the server.
+func (p *process) measureLoad(ctx context.Context, load func(context.Context, *process) (tally, error)) (b burden, err error) {
 	t, err := load(ctx, p)
 	if err != nil {
 		return b, errors.Join(err, p.stop())
@@ -173,7 +173,7 @@ func (p *process) under(ctx context.Context, load func(context.Context, *process
 		b.Killed = kills > 0
 	}
 	if b.Killed {
-		return b, p.buried()
+		return b, p.awaitKilled()
 	}
 	if t.err != nil {
 		program.Progress("%s: a call failed: %v", p.name, t.err)

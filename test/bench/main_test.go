@@ -13,7 +13,7 @@ import (
 
 func TestACallerOfAMeasurementCallsAtLeastOnceHoweverLateItIs(t *testing.T) {
 	tooShort := &way{call: func(context.Context, int) error { return nil }}
-	found, err := tooShort.calls(t.Context(), 3, during(time.Nanosecond))
+	found, err := tooShort.calls(t.Context(), 3, forDuration(time.Nanosecond))
 	if err != nil || len(found.took) < 3 {
 		t.Errorf("got %d calls of 3 callers, %v", len(found.took), err)
 	}

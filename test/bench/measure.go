@@ -130,14 +130,14 @@ func shuffled[T any](of []T) []T {
 func (w *way) measure(ctx context.Context, callers int, d time.Duration, first *error) (sample, error) {
 	// Collect the garbage of the last measurement first, so that it does not count here.
 	runtime.GC()
-	if _, err := w.calls(ctx, callers, during(max(d/8, 10*time.Millisecond))); err != nil {
+	if _, err := w.calls(ctx, callers, forDuration(max(d/8, 10*time.Millisecond))); err != nil {
 		return sample{}, err
 	}
 	before, err := w.spent(ctx)
 	if err != nil {
 		return sample{}, err
 	}
-	made, err := w.calls(ctx, callers, during(d))
+	made, err := w.calls(ctx, callers, forDuration(d))
 	if err != nil {
 		return sample{}, err
 	}
@@ -206,9 +206,9 @@ type made struct {
 // enough reports whether a caller has made enough calls since it began.
 type enough func(calls int, took time.Duration) bool
 
-// during ends a caller when the time is over, but not before its first call. On a loaded
+// forDuration ends a caller when the time is over, but not before its first call. On a loaded
 // machine a caller may get no processor for longer than a round.
-func during(d time.Duration) enough {
+func forDuration(d time.Duration) enough {
 	return func(calls int, took time.Duration) bool { return calls > 0 && took >= d }
 }
 

@@ -107,8 +107,8 @@ func (p *process) stop() error {
 	return errors.Join(err, p.remove())
 }
 
-// buried waits for the end of a process that the kernel has killed.
-func (p *process) buried() error {
+// awaitKilled waits for the end of a process that the kernel has killed.
+func (p *process) awaitKilled() error {
 	<-p.exited
 	_ = p.ask() // closes the remaining resources; the process has ended already
 	return p.remove()

@@ -34,8 +34,8 @@ type said struct {
 	Keys, Unusable, Revision int
 }
 
-// sayings starts a broker with arguments and returns the lines of its log by their messages. It ends the broker once it listens.
-func sayings(t *testing.T, arguments func(dir, status string) ([]string, error)) (map[string]said, []string) {
+// logOf starts a broker with arguments and returns the lines of its log by their messages. It ends the broker once it listens.
+func logOf(t *testing.T, arguments func(dir, status string) ([]string, error)) (map[string]said, []string) {
 	t.Helper()
 	programs, err := build(t.Context(), options{root: filepath.Join("..", "..")})
 	if err != nil {
@@ -88,7 +88,7 @@ func sayings(t *testing.T, arguments func(dir, status string) ([]string, error))
 }
 
 func TestTheBrokerIsMeasuredWithEverythingOn(t *testing.T) {
-	found, _ := sayings(t, everything)
+	found, _ := logOf(t, everything)
 	if spans := found["exporting spans"]; spans.Sampler != "parentbased_traceidratio 0" || len(spans.To) != 1 {
 		t.Errorf("traces: %+v", spans)
 	}
@@ -139,7 +139,7 @@ func TestTheBrokerIsMeasuredWithARecordOfEachCall(t *testing.T) {
 }
 
 func TestTheBrokerOfAPodIsMeasuredWithTheFlagsThatTheWebhookSets(t *testing.T) {
-	found, given := sayings(t, injected)
+	found, given := logOf(t, injected)
 	if loaded := found["profiles loaded"]; loaded.Revision != 1 {
 		t.Errorf("signed profiles: %+v, want the profiles of revision 1", loaded)
 	}

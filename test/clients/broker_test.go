@@ -128,9 +128,9 @@ func start(t *testing.T, profiles string, keys map[string][]byte, args ...string
 	return &broker{t, process.Process.Pid}
 }
 
-// beside runs a program in the mount namespace of the broker, and returns what
+// runInNamespace runs a program in the mount namespace of the broker, and returns what
 // it prints.
-func (b *broker) beside(folder string, input []byte, args ...string) []byte {
+func (b *broker) runInNamespace(folder string, input []byte, args ...string) []byte {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.t.Context(), waitLimit)
 	defer cancel()

@@ -239,7 +239,7 @@ func (b *broker) scenario(sent given, got *received) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	output := b.beside(javascript(b.t), input, "node", "scenario.mjs")
+	output := b.runInNamespace(javascript(b.t), input, "node", "scenario.mjs")
 	if err := json.Unmarshal(output, got); err != nil {
 		b.t.Fatalf("%v\n%s", err, output)
 	}

@@ -62,7 +62,7 @@ service:
     logs: {receivers: [otlp], exporters: [file]}
 `, address, security, file)
 	r.process = start(t, []string{}, collectorProgram, "--config=yaml:"+config)
-	r.says(&r.stderr, "Everything is ready")
+	r.awaitOutput(&r.stderr, "Everything is ready")
 	return r
 }
 
@@ -146,9 +146,9 @@ func TestNoReplyThatRequiresARecordIsSentWithoutACollector(t *testing.T) {
 	if code := hashOnce(t, conn, "Later"); code != codes.OK {
 		t.Errorf("a call that requires no record ended with %s, expected OK", code)
 	}
-	b.says(&b.stderr, "audit records cannot be written")
+	b.awaitOutput(&b.stderr, "audit records cannot be written")
 	r := startRecorder(t, address, file, "")
-	b.says(&b.stderr, "audit records are written again")
+	b.awaitOutput(&b.stderr, "audit records are written again")
 	if code := hashOnce(t, conn, "Default"); code != codes.OK {
 		t.Errorf("a call with a collector ended with %s, expected OK", code)
 	}
@@ -201,7 +201,7 @@ func TestACollectorThatHangsAndRestartsHasNoDamagedChain(t *testing.T) {
 		t.Errorf("a call while the collector hangs ended with %s, expected Unavailable", code)
 	}
 	r.signal(syscall.SIGCONT)
-	b.says(&b.stderr, "audit records are written again")
+	b.awaitOutput(&b.stderr, "audit records are written again")
 	call()
 	r.stop()
 	ended := make(chan codes.Code)

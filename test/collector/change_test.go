@@ -118,7 +118,7 @@ func expectTrace(t *testing.T, from *sink, attributes map[string]string, counts 
 	t.Helper()
 	var spans map[string][]span
 	apiserver.Eventually(t, fmt.Sprintf("the spans of %v are there", attributes), func() error {
-		all := from.got()
+		all := from.receivedSpans()
 		traces := map[string]bool{}
 		for _, s := range all {
 			matches := s.Name == "admit profile"

@@ -106,7 +106,7 @@ func TestSpansGoToAllExporters(t *testing.T) {
 	b := startBroker(t, []string{"OTEL_TRACES_EXPORTER=console,otlp", "OTEL_EXPORTER_OTLP_PROTOCOL=http/json", "OTEL_EXPORTER_OTLP_ENDPOINT=" + to.URL, "OTEL_BSP_SCHEDULE_DELAY=20"})
 	b.hash(2)
 	to.wait(t, 2)
-	b.says(&b.stdout, "CryptoGrpc")
+	b.awaitOutput(&b.stdout, "CryptoGrpc")
 	for _, sample := range []string{`crypto_broker_spans_exported_total{exporter="otlp"} 2`, `crypto_broker_spans_dropped_total{exporter="otlp",reason="queue_full"} 0`, `crypto_broker_spans_dropped_total{exporter="console",reason="export_failed"} 0`} {
 		b.measures(sample)
 	}
@@ -127,7 +127,7 @@ func TestACollectorThatTakesNoSpansDisturbsNobody(t *testing.T) {
 					"OTEL_BSP_MAX_QUEUE_SIZE=10", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE=5", "OTEL_BSP_SCHEDULE_DELAY=10", "OTEL_BSP_EXPORT_TIMEOUT=1000"})
 				const calls = 500
 				b.hash(calls)
-				b.says(&b.stderr, "the export of spans failed")
+				b.awaitOutput(&b.stderr, "the export of spans failed")
 				b.measures(fmt.Sprintf(`crypto_broker_requests_total{code="OK",operation="HashData",profile="Default"} %d`, calls))
 				b.measures(`crypto_broker_spans_exported_total{exporter="otlp"} 0`)
 				if test.full && strings.Contains(b.metrics(), `crypto_broker_spans_dropped_total{exporter="otlp",reason="queue_full"} 0`) {
@@ -165,7 +165,7 @@ func TestACollectorThatComesBackGetsSpansAgain(t *testing.T) {
 	b := startBroker(t, []string{"OTEL_EXPORTER_OTLP_PROTOCOL=http/json", "OTEL_EXPORTER_OTLP_ENDPOINT=http://" + address,
 		"OTEL_BSP_SCHEDULE_DELAY=10", "OTEL_BSP_EXPORT_TIMEOUT=2000"})
 	b.hash(1)
-	b.says(&b.stderr, "the export of spans failed")
+	b.awaitOutput(&b.stderr, "the export of spans failed")
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		t.Fatal(err)
@@ -180,7 +180,7 @@ func TestACollectorThatComesBackGetsSpansAgain(t *testing.T) {
 	})
 	b.hash(1)
 	to.wait(t, 1)
-	b.says(&b.stderr, "spans are exported again")
+	b.awaitOutput(&b.stderr, "spans are exported again")
 }
 
 func TestHeadersAndResourcesAreSent(t *testing.T) {
@@ -199,7 +199,7 @@ func TestHeadersAndResourcesAreSent(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{"service.name": "flag", "service.version": "9", "deployment.environment.name": "test", "service.namespace": "crypto-broker"} {
-		if got := to.got()[0].resource[name]; got != want {
+		if got := to.receivedSpans()[0].resource[name]; got != want {
 			t.Errorf("%s is %v, want %q", name, got, want)
 		}
 	}
@@ -232,7 +232,7 @@ func TestACollectorIsCheckedAndChecksTheBroker(t *testing.T) {
 			b := startBroker(t, append(trusting, "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE="+clientCertificate, "OTEL_EXPORTER_OTLP_CLIENT_KEY="+clientKey))
 			b.hash(1)
 			b.stop()
-			if spans := to.got(); len(spans) != 1 {
+			if spans := to.receivedSpans(); len(spans) != 1 {
 				t.Errorf("got %d spans, want 1", len(spans))
 			}
 			for sentence, variables := range map[string][]string{
@@ -241,8 +241,8 @@ func TestACollectorIsCheckedAndChecksTheBroker(t *testing.T) {
 			} {
 				b := startBroker(t, append(variables, "OTEL_BSP_SCHEDULE_DELAY=10", "OTEL_BSP_EXPORT_TIMEOUT=500"))
 				b.hash(1)
-				b.says(&b.stderr, "the export of spans failed")
-				if spans := to.got(); len(spans) != 1 {
+				b.awaitOutput(&b.stderr, "the export of spans failed")
+				if spans := to.receivedSpans(); len(spans) != 1 {
 					t.Errorf("%s: got %d spans, want none", sentence, len(spans)-1)
 				}
 			}

@@ -93,15 +93,15 @@ func TestAnInjectedBrokerExportsToACollectorWhoseAuthorityItGets(t *testing.T) {
 			b := startBroker(t, environment)
 			b.hashes(t, 1)
 			b.stop()
-			if spans := to.got(); len(spans) != 1 {
+			if spans := to.receivedSpans(); len(spans) != 1 {
 				t.Errorf("got %d spans, want 1:\n%s", len(spans), b.stderr.String())
 			}
 			traces.CABundle = string(other)
 			environment, _ = injectedWith(t, traces, nil)
 			b = startBroker(t, append(environment, "OTEL_BSP_SCHEDULE_DELAY=10", "OTEL_BSP_EXPORT_TIMEOUT=500"))
 			b.hashes(t, 1)
-			b.says(&b.stderr, "the export of spans failed")
-			if spans := to.got(); len(spans) != 1 {
+			b.awaitOutput(&b.stderr, "the export of spans failed")
+			if spans := to.receivedSpans(); len(spans) != 1 {
 				t.Errorf("got %d spans by another authority, want none", len(spans)-1)
 			}
 		})
@@ -126,7 +126,7 @@ func TestAnAnnotationSaysWhichCallsOfAPodHaveASpan(t *testing.T) {
 			b := startBroker(t, environment, arguments...)
 			b.hashes(t, 3)
 			b.stop()
-			if spans := to.got(); len(spans) != test.spans {
+			if spans := to.receivedSpans(); len(spans) != test.spans {
 				t.Errorf("got %d spans, want %d", len(spans), test.spans)
 			}
 		})
@@ -149,7 +149,7 @@ func TestASpanOfAnInjectedBrokerTellsItsPod(t *testing.T) {
 			if said := b.stderr.String(); strings.Contains(said, `"level":"WARN"`) {
 				t.Errorf("the broker warns:\n%s", said)
 			}
-			spans := to.got()
+			spans := to.receivedSpans()
 			if len(spans) != 1 {
 				t.Fatalf("got %d spans, want 1", len(spans))
 			}

@@ -156,11 +156,11 @@ func callEverything(t *testing.T, b *broker) []made {
 func check(t *testing.T, to *sink, calls []made) {
 	t.Helper()
 	spans := map[string]span{}
-	for _, s := range to.got() {
+	for _, s := range to.receivedSpans() {
 		spans[s.TraceID] = s
 	}
-	if len(to.got()) != len(calls) {
-		t.Errorf("got %d spans, want %d", len(to.got()), len(calls))
+	if len(to.receivedSpans()) != len(calls) {
+		t.Errorf("got %d spans, want %d", len(to.receivedSpans()), len(calls))
 	}
 	for i, call := range calls {
 		from := contextOf(i)

@@ -51,7 +51,7 @@ func TestTheParentIsTheOneThatIsNamed(t *testing.T) {
 				t.Fatal(err)
 			}
 			b.stop()
-			spans := to.got()
+			spans := to.receivedSpans()
 			if len(spans) != 1 {
 				t.Fatalf("got %d spans, want 1", len(spans))
 			}
@@ -79,7 +79,7 @@ func TestASpanTellsHowACallEnded(t *testing.T) {
 		{"a caller that the profile does not allow", "HashData", &v1.HashDataRequest{Profile: "Operators"}, codes.PermissionDenied, "Operators", 0},
 		{"an input that is none", "EncryptData", &v1.HashDataRequest{Profile: "Default"}, codes.InvalidArgument, "", 0},
 	} {
-		before := len(to.got())
+		before := len(to.receivedSpans())
 		err := conn.Invoke(t.Context(), "/cryptobroker.v1.CryptoService/"+test.method, test.request, &emptypb.Empty{})
 		if status.Code(err) != test.code {
 			t.Fatalf("%s: %v", test.sentence, err)
@@ -99,7 +99,7 @@ func TestCallsThatTheBrokerIsToBlameForAreErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.stop()
-	if spans := to.got(); len(spans) != 1 || spans[0].Status.Code != statusError || spans[0].is("rpc.grpc.status_code") != "14" {
+	if spans := to.receivedSpans(); len(spans) != 1 || spans[0].Status.Code != statusError || spans[0].is("rpc.grpc.status_code") != "14" {
 		t.Errorf("got %+v", spans)
 	}
 }

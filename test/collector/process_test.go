@@ -99,8 +99,8 @@ func (p *process) stop() time.Duration {
 	return time.Since(began)
 }
 
-// says waits until the output contains a text.
-func (p *process) says(o *output, text string) {
+// awaitOutput waits until the output contains a text.
+func (p *process) awaitOutput(o *output, text string) {
 	p.t.Helper()
 	deadline := time.After(waitLimit)
 	for {
@@ -148,7 +148,7 @@ func startBrokerWith(t *testing.T, profiles string, variables []string, args ...
 		variables = append(slices.Clone(variables), "CRYPTO_BROKER_TLS_PROVIDER="+tlsProvider)
 	}
 	b := &broker{start(t, variables, brokerProgram, args...), filepath.Join(dir, "s", "app", "crypto-broker-server.sock")}
-	b.says(&b.stderr, `"msg":"listening"`)
+	b.awaitOutput(&b.stderr, `"msg":"listening"`)
 	return b
 }
 
@@ -187,7 +187,7 @@ service:
     traces: {receivers: [otlp], exporters: [otlp_http]}
 `, c.grpc, security, c.http, security, to.URL)
 	c.process = start(t, []string{}, collectorProgram, "--config=yaml:"+config)
-	c.says(&c.stderr, "Everything is ready")
+	c.awaitOutput(&c.stderr, "Everything is ready")
 	return c
 }
 

@@ -44,7 +44,7 @@ func TestSamplersDecideWhichCallsHaveASpan(t *testing.T) {
 			}
 			b.stop()
 			got := map[string]bool{none: false, unsampled: false, sampled: false}
-			for _, s := range to.got() {
+			for _, s := range to.receivedSpans() {
 				got[s.is("crypto_broker.correlation_id")] = true
 			}
 			for flags, want := range test.spans {
@@ -67,7 +67,7 @@ func TestAPartOfTheTracesIsSampledByTheirIDs(t *testing.T) {
 		}
 	}
 	b.stop()
-	if spans := to.got(); len(spans) != 1 || spans[0].is("crypto_broker.correlation_id") != "sampled" {
+	if spans := to.receivedSpans(); len(spans) != 1 || spans[0].is("crypto_broker.correlation_id") != "sampled" {
 		t.Errorf("got %+v", spans)
 	}
 }

@@ -125,8 +125,8 @@ func (s *sink) take(r *http.Request) error {
 	return nil
 }
 
-// got has all spans so far.
-func (s *sink) got() []span {
+// receivedSpans returns all spans so far.
+func (s *sink) receivedSpans() []span {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.spans)

@@ -60,7 +60,7 @@ func answering(t *testing.T, a answer) *client {
 	return c
 }
 
-func saying(code codes.Code, message string) answer {
+func failing(code codes.Code, message string) answer {
 	return answer{err: status.Error(code, message)}
 }
 
@@ -92,11 +92,11 @@ func TestAnAnswerIs(t *testing.T) {
 		"wrong where the digest as text is":                  {hashing(nil), answer{reply: message{}.text(4, "01020305").bytes(3, digest)}, "expected 01020304"},
 		"wrong where the raw digest is":                      {hashing(nil), answer{reply: message{}.text(4, "01020304").bytes(3, digest[:3])}, "expected 01020304"},
 		"wrong where there is no digest":                     {hashing(nil), answer{}, "the digest is "},
-		"wrong where a good message is refused":              {hashing(nil), saying(codes.InvalidArgument, "no"), "InvalidArgument"},
-		"refused where it should be":                         {hashing(shortTag), saying(codes.FailedPrecondition, sayingUnserved+": line 3"), "refused"},
+		"wrong where a good message is refused":              {hashing(nil), failing(codes.InvalidArgument, "no"), "InvalidArgument"},
+		"refused where it should be":                         {hashing(shortTag), failing(codes.FailedPrecondition, sayingUnserved+": line 3"), "refused"},
 		"wrong where it is not refused":                      {hashing(shortTag), answer{reply: digests}, "was not refused"},
-		"wrong where it is refused with another code":        {hashing(shortTag), saying(codes.Unavailable, sayingUnserved), "code Unavailable"},
-		"wrong where it is refused for another reason":       {hashing(shortTag), saying(codes.FailedPrecondition, "too long"), "another reason"},
+		"wrong where it is refused with another code":        {hashing(shortTag), failing(codes.Unavailable, sayingUnserved), "code Unavailable"},
+		"wrong where it is refused for another reason":       {hashing(shortTag), failing(codes.FailedPrecondition, "too long"), "another reason"},
 		"right where ciphertext and tag are":                 {encrypting(gcm, "p", nil), encrypted(gcm.ciphertext, gcm.tag, gcm.nonce), "passed"},
 		"wrong where the ciphertext is":                      {encrypting(gcm, "p", nil), encrypted([]byte("cipha"), gcm.tag, gcm.nonce), "the ciphertext is"},
 		"wrong where the tag is":                             {encrypting(gcm, "p", nil), encrypted(gcm.ciphertext, gcm.tag[1:], gcm.nonce), "the tag is"},
@@ -104,16 +104,16 @@ func TestAnAnswerIs(t *testing.T) {
 		"right where the plaintext is":                       {decrypting(gcm, "p", nil, false), answer{reply: message{}.bytes(1, gcm.plaintext)}, "passed"},
 		"wrong where the plaintext is":                       {decrypting(gcm, "p", nil, false), answer{reply: message{}.bytes(1, []byte("plaid"))}, "the plaintext is"},
 		"wrong where a forgery is decrypted":                 {decrypting(gcm, "p", nil, true), answer{reply: message{}.bytes(1, gcm.plaintext)}, "was not refused"},
-		"right where a forgery does not authenticate":        {decrypting(gcm, "p", nil, true), saying(codes.InvalidArgument, "DecryptData: "+sayingForged), "passed"},
-		"wrong where a forgery is an internal error":         {decrypting(gcm, "p", nil, true), saying(codes.Internal, sayingForged), "code Internal"},
+		"right where a forgery does not authenticate":        {decrypting(gcm, "p", nil, true), failing(codes.InvalidArgument, "DecryptData: "+sayingForged), "passed"},
+		"wrong where a forgery is an internal error":         {decrypting(gcm, "p", nil, true), failing(codes.Internal, sayingForged), "code Internal"},
 		"right where a good signature is valid":              {verifying.run, valid, "passed"},
 		"wrong where a good signature is not":                {verifying.run, notValid, "expected that it is"},
-		"wrong where a good signature is refused":            {verifying.run, saying(codes.InvalidArgument, "VerifyData: signature is none"), "signature is none"},
+		"wrong where a good signature is refused":            {verifying.run, failing(codes.InvalidArgument, "VerifyData: signature is none"), "signature is none"},
 		"wrong where a forged signature is valid":            {forging.run, valid, "expected that it is not"},
 		"right where a forged signature is not":              {forging.run, notValid, "passed"},
-		"right where a forged signature is called none":      {forging.run, saying(codes.InvalidArgument, `VerifyData with profile "p": signature is none`), "passed"},
-		"wrong where a forged signature is a missing key":    {forging.run, saying(codes.InvalidArgument, `VerifyData with profile "p": keySource.single is none`), "another reason"},
-		"wrong where a forged signature is a panic":          {forging.run, saying(codes.Internal, `VerifyData with profile "p": signature is none`), "code Internal"},
+		"right where a forged signature is called none":      {forging.run, failing(codes.InvalidArgument, `VerifyData with profile "p": signature is none`), "passed"},
+		"wrong where a forged signature is a missing key":    {forging.run, failing(codes.InvalidArgument, `VerifyData with profile "p": keySource.single is none`), "another reason"},
+		"wrong where a forged signature is a panic":          {forging.run, failing(codes.Internal, `VerifyData with profile "p": signature is none`), "code Internal"},
 		"refused where other parameters are not valid":       {salted.run, notValid, "refused"},
 		"wrong where other parameters are taken":             {salted.run, valid, "another salt"},
 		"wrong where the broker signs something else":        {signing("p", nil, nil, digest, nil), answer{reply: message{}.bytes(1, []byte("4321"))}, "the signature is"},

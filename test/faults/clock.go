@@ -26,7 +26,7 @@ import (
 // and adds seconds to the time of day.
 func shiftedClock(shift time.Duration) ([]byte, error) {
 	if runtime.GOARCH != "amd64" {
-		return nil, fmt.Errorf("found a processor of the kind %s: this fault is written for amd64 alone", runtime.GOARCH)
+		return nil, fmt.Errorf("found a processor of the kind %s: this fault is written only for amd64", runtime.GOARCH)
 	}
 	code := []byte{
 		0xb8, 0xe4, 0x00, 0x00, 0x00, // mov eax, 228: clock_gettime
@@ -73,8 +73,8 @@ func shiftClock(ctx context.Context, process int, shift time.Duration) (*clock, 
 	return c, c.write(ctx, code, begin, end)
 }
 
-// right restores the clock of the process. It does nothing if the process has ended.
-func (c *clock) right(ctx context.Context) error {
+// restore restores the clock of the process. It does nothing if the process has ended.
+func (c *clock) restore(ctx context.Context) error {
 	if !runs(c.process) {
 		return nil
 	}

@@ -15,7 +15,7 @@ var faults = []*fault{
 	{name: "none", title: "Nothing is broken",
 		how:  "The profile changes, and nothing else happens. This row is for comparison.",
 		sees: "The change is served after about a second.", act: "Nothing.",
-		happen: none},
+		happen: breakNothing},
 	{name: "killed-before-set", title: "The operator is killed before it writes the set",
 		how:  heldBy,
 		sees: "The change of the profile is accepted, and brokers serve the old one until there is a leader again. The other replica admits pods; a request that was at the killed one fails.",

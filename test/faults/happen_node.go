@@ -19,9 +19,9 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/workload"
 )
 
-// none changes the profile and breaks nothing.
-func none(ctx context.Context, t *trial) error {
-	t.over()
+// breakNothing changes the profile and breaks nothing.
+func breakNothing(ctx context.Context, t *trial) error {
+	t.causeEnded()
 	t.changed(ctx)
 	return nil
 }
@@ -38,7 +38,7 @@ func partsAway(away time.Duration, parts ...string) func(context.Context, *trial
 		if err := pause(ctx, away); err != nil {
 			return err
 		}
-		return t.mend(ctx)
+		return t.endFault(ctx)
 	}
 }
 
@@ -63,7 +63,7 @@ func slowServer(ctx context.Context, t *trial) error {
 			}
 		}
 	}
-	return t.mend(ctx)
+	return t.endFault(ctx)
 }
 
 // brokerKilled kills the broker of one pod.
@@ -76,7 +76,7 @@ func brokerKilled(ctx context.Context, t *trial) error {
 	if err := kill(broker); err != nil {
 		return err
 	}
-	t.over()
+	t.causeEnded()
 	return nil
 }
 
@@ -111,7 +111,7 @@ func brokerOutOfMemory(ctx context.Context, t *trial) error {
 	}); err != nil {
 		return err
 	}
-	if err := t.mend(ctx); err != nil {
+	if err := t.endFault(ctx); err != nil {
 		return err
 	}
 	return eventually(ctx, time.Minute, "the status of the pod says why the broker ended", func(ctx context.Context) error {
@@ -175,5 +175,5 @@ func diskFull(ctx context.Context, t *trial) error {
 	if err := pause(ctx, 20*time.Second); err != nil {
 		return err
 	}
-	return t.mend(ctx)
+	return t.endFault(ctx)
 }

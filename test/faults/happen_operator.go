@@ -54,8 +54,8 @@ func operatorGone(ctx context.Context, t *trial) error {
 	if err := pause(ctx, 10*time.Second); err != nil {
 		return err
 	}
-	t.over()
-	if err := t.mend(ctx); err != nil {
+	t.causeEnded()
+	if err := t.endFault(ctx); err != nil {
 		return err
 	}
 	return eventually(ctx, time.Minute, "the set has no profile that was deleted without the operator", func(ctx context.Context) error {
@@ -103,7 +103,7 @@ func networkCut(ctx context.Context, t *trial) error {
 	if err := pause(ctx, 30*time.Second); err != nil {
 		return err
 	}
-	return t.mend(ctx)
+	return t.endFault(ctx)
 }
 
 // webhookPort returns the port on which replicas answer the API server.
@@ -153,7 +153,7 @@ func certificateExpired(ctx context.Context, t *trial) error {
 	}
 	t.began = time.Now()
 	t.change(ctx)
-	t.over()
+	t.causeEnded()
 	if err := eventually(ctx, 2*time.Minute, "every replica serves a certificate that the API server accepts", t.trusted); err != nil {
 		return err
 	}
@@ -259,7 +259,7 @@ func setDeleted(ctx context.Context, t *trial) error {
 		return err
 	}
 	t.began = time.Now()
-	t.over()
+	t.causeEnded()
 	t.change(ctx)
 	if err := eventually(ctx, time.Minute, "the operator has made the ConfigMap again", func(ctx context.Context) error {
 		now, err := t.set(ctx)
@@ -271,7 +271,7 @@ func setDeleted(ctx context.Context, t *trial) error {
 		return err
 	}
 	t.note("The operator made the ConfigMap again after %.1f s.", time.Since(t.began).Seconds())
-	return t.mend(ctx)
+	return t.endFault(ctx)
 }
 
 // clockAhead moves the time of day of the node's processes forward by ten minutes, and has
@@ -296,7 +296,7 @@ func clockAhead(ctx context.Context, t *trial) error {
 	for _, process := range processes {
 		clock, err := shiftClock(ctx, process, 10*time.Minute)
 		if clock != nil {
-			t.undo(clock.right)
+			t.undo(clock.restore)
 		}
 		if err != nil {
 			return err
@@ -330,7 +330,7 @@ func clockAhead(ctx context.Context, t *trial) error {
 	}); err != nil {
 		return err
 	}
-	if err := t.mend(ctx); err != nil {
+	if err := t.endFault(ctx); err != nil {
 		return err
 	}
 	// Sets that were signed with the wrong time now have a time in the future.

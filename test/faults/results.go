@@ -31,7 +31,7 @@ type result struct {
 	problems                []string // what must not be
 }
 
-func (r *result) say() {
+func (r *result) print() {
 	program.Progress("  %d calls, %d failed, %d repeated; refused: %d of %d pods with a broker, %d of %d others; served %s and right %s after the fault",
 		r.calls, r.failed, r.repeated, r.withBroker.refused, r.withBroker.tries, r.without.refused, r.without.tries, seconds(r.served), seconds(r.right))
 	for _, each := range []string{r.write.said, r.withBroker.said, r.without.said} {

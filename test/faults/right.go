@@ -58,13 +58,13 @@ func (t *trial) prepare(ctx context.Context) error {
 	if len(t.pods) != applications {
 		return fmt.Errorf("found %d pods of the application, expected %d", len(t.pods), applications)
 	}
-	return t.right(ctx)
+	return t.checkServed(ctx)
 }
 
-// right returns an error unless the node is ready, both replicas of the operator work, the
+// checkServed returns an error unless the node is ready, both replicas of the operator work, the
 // webhook admits pods, every pod is ready and the status of the profile says that all
 // brokers serve it.
-func (t *trial) right(ctx context.Context) error {
+func (t *trial) checkServed(ctx context.Context) error {
 	node, err := t.Clientset.CoreV1().Nodes().Get(ctx, clusterName, metav1.GetOptions{})
 	if err != nil {
 		return err

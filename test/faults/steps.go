@@ -87,7 +87,7 @@ func killedBefore(at step) func(context.Context, *trial) error {
 		if err != nil {
 			return err
 		}
-		if err := t.hold(ctx, at); err != nil {
+		if err := t.refuseStep(ctx, at); err != nil {
 			return err
 		}
 		leader, err := t.leader(ctx)
@@ -110,13 +110,13 @@ func killedBefore(at step) func(context.Context, *trial) error {
 		if err := kill(leader); err != nil {
 			return err
 		}
-		t.over()
-		return t.mend(ctx)
+		t.causeEnded()
+		return t.endFault(ctx)
 	}
 }
 
-// hold makes the API server refuse a step to the operator until mend is called.
-func (t *trial) hold(ctx context.Context, at step) error {
+// refuseStep makes the API server refuse a step to the operator until endFault is called.
+func (t *trial) refuseStep(ctx context.Context, at step) error {
 	operator := "system:serviceaccount:" + environment.Namespace + ":" + environment.Release
 	which := fmt.Sprintf("object.metadata.name == %q || (request.userInfo.username == %q && request.resource.resource == %q && (%s))",
 		probeName, operator, strings.TrimSuffix(at.resource, "/status"), at.which(t))

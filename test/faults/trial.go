@@ -78,7 +78,7 @@ func (s *suite) try(ctx context.Context, f *fault) (*result, error) {
 	t.started = time.Now()
 	t.began = t.started
 	err = f.happen(working, t)
-	err = errors.Join(err, t.mend(ctx)) // the remaining causes of the fault
+	err = errors.Join(err, t.endFault(ctx)) // the remaining causes of the fault
 	r := &result{fault: f, lasted: t.ended.Sub(t.began)}
 	if err == nil {
 		program.Progress("  the fault is over after %.1f s", r.lasted.Seconds())
@@ -96,7 +96,7 @@ func (s *suite) try(ctx context.Context, f *fault) (*result, error) {
 		r.problems = append(r.problems, err.Error())
 	}
 	r.problems = append(r.problems, t.lost(ctx, r, before)...)
-	r.say()
+	r.print()
 	if len(r.problems) > 0 {
 		t.diagnose(ctx)
 	}
@@ -136,13 +136,13 @@ func (t *trial) changed(ctx context.Context) {
 	t.writing.Wait()
 }
 
-// undo adds a function that mend calls. mend calls the last one first.
+// undo adds a function that endFault calls. endFault calls the last one first.
 func (t *trial) undo(do func(context.Context) error) {
 	t.undos = append(t.undos, do)
 }
 
-// mend ends the fault, even if the context has ended.
-func (t *trial) mend(ctx context.Context) error {
+// endFault ends the fault, even if the context has ended.
+func (t *trial) endFault(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Minute)
 	defer cancel()
 	var problems []error
@@ -156,9 +156,9 @@ func (t *trial) mend(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// over records that the cause of the fault is gone, for example because a process was killed and nothing prevents the start of
+// causeEnded records that the cause of the fault is gone, for example because a process was killed and nothing prevents the start of
 // another one.
-func (t *trial) over() { t.ended = time.Now() }
+func (t *trial) causeEnded() { t.ended = time.Now() }
 
 func (t *trial) note(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
@@ -177,7 +177,7 @@ func (t *trial) await(ctx context.Context, r *result) error {
 		return err
 	})
 	if err == nil {
-		err = eventually(ctx, rightWithin-time.Since(t.ended), "everything is right again", t.right)
+		err = eventually(ctx, rightWithin-time.Since(t.ended), "everything is right again", t.checkServed)
 	}
 	if err == nil {
 		err = t.newPod(ctx)

@@ -11,7 +11,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/template"
-	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/limits"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/textlimits"
 )
 
 // Inject returns a copy of the pod with a broker in it, and warnings for its creator. namespace
@@ -93,7 +93,7 @@ func Inject(pod *corev1.Pod, namespace string, profiles []byte, common template.
 	addSocketGroup(out, common.SocketGroup)
 	addPullSecret(out, options.pullSecret)
 	rendering.annotate(out, profiles)
-	return out, limits.Warnings(warnings), nil
+	return out, textlimits.Warnings(warnings), nil
 }
 
 func isBroker(container corev1.Container) bool {
@@ -111,7 +111,7 @@ func (r *rendering) statusPortFree(pod *corev1.Pod) (bool, []string) {
 		return true, nil
 	}
 	return false, []string{fmt.Sprintf("%s of container %s declares port %d: the broker opens no status port, has no metrics and counts as unverified; the annotation %s gives it another one",
-		field, limits.Quoted(container), r.template.StatusPort, contract.MetricsPortAnnotation)}
+		field, textlimits.Quoted(container), r.template.StatusPort, contract.MetricsPortAnnotation)}
 }
 
 // declares returns the first container that declares the port, so that the broker

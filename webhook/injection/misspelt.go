@@ -8,7 +8,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
-	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/limits"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/textlimits"
 )
 
 // unknownAnnotation is the name of an unknown annotation with the prefix of this project. It is
@@ -21,7 +21,7 @@ func (u unknownAnnotation) String() string {
 	if near := nearest(strings.TrimPrefix(name, contract.AnnotationPrefix), annotationNames()); near != "" {
 		meant = fmt.Sprintf(" (did you mean %s%s?)", contract.AnnotationPrefix, near)
 	}
-	return fmt.Sprintf("metadata.annotations[%s]: found an unknown annotation%s", limits.Cut(name, limits.MaxQuoted), meant)
+	return fmt.Sprintf("metadata.annotations[%s]: found an unknown annotation%s", textlimits.Cut(name, textlimits.MaxQuoted), meant)
 }
 
 // annotationNames returns the names of all annotations without the prefix.

@@ -14,7 +14,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/annotation"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/template"
-	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/limits"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/textlimits"
 )
 
 // podOptions are the requests of the annotations of one pod. A zero field was not requested.
@@ -331,7 +331,7 @@ func (p *problems) unexpected(name, value, expected string, arguments ...any) {
 		return
 	}
 	p.list(ReasonAnnotation, "", "metadata.annotations[%s]: found %s, expected "+expected,
-		append([]any{limits.Cut(name, limits.MaxQuoted), limits.Quoted(value)}, arguments...))
+		append([]any{textlimits.Cut(name, textlimits.MaxQuoted), textlimits.Quoted(value)}, arguments...))
 }
 
 // optionArguments are the arguments of the broker that annotations may change.

@@ -15,7 +15,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/annotation"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/template"
-	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/limits"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/textlimits"
 )
 
 // podRefusal is a reason why a pod cannot have an annotation: the sentence of the webhook and of
@@ -159,7 +159,7 @@ func (o *podOptions) fit(pod *corev1.Pod, common template.Template, found *probl
 		switch {
 		case has[name]:
 		case name == contract.BrokerContainer || len(validation.IsDNS1123Label(name)) > 0:
-			refuse(contract.ContainersAnnotation, noSuchContainer, limits.Names(containers), limits.Quoted(name))
+			refuse(contract.ContainersAnnotation, noSuchContainer, textlimits.Names(containers), textlimits.Quoted(name))
 		default:
 			o.awaited = append(o.awaited, name)
 		}
@@ -169,7 +169,7 @@ func (o *podOptions) fit(pod *corev1.Pod, common template.Template, found *probl
 	for _, name := range slices.Sorted(maps.Keys(o.by)) {
 		key := contract.ContainerProfilesPrefix + name
 		if !slices.Contains(callers, name) {
-			refuse(key, containerWithoutSocket, limits.Names(callers))
+			refuse(key, containerWithoutSocket, textlimits.Names(callers))
 			continue
 		}
 		if sharesProcesses(pod) != "" {
@@ -177,18 +177,18 @@ func (o *podOptions) fit(pod *corev1.Pod, common template.Template, found *probl
 		}
 		for _, profile := range o.by[name] {
 			if o.profiles != nil && !listed[profile] {
-				refuse(key, beyondPodProfiles, limits.Quoted(profile))
+				refuse(key, beyondPodProfiles, textlimits.Quoted(profile))
 			}
 		}
 	}
 	if _, asked := pod.Annotations[contract.ImageAnnotation]; asked && o.image != common.Image && !slices.Contains(common.AllowedImages, o.image) {
-		refuse(contract.ImageAnnotation, imageNotAllowed, limits.Names(append([]string{common.Image}, common.AllowedImages...)))
+		refuse(contract.ImageAnnotation, imageNotAllowed, textlimits.Names(append([]string{common.Image}, common.AllowedImages...)))
 	}
 	if o.statusPort != 0 {
 		if pod.Spec.HostNetwork {
 			refuse(contract.MetricsPortAnnotation, portOnHost)
 		} else if _, container := declares(pod, o.statusPort); container != "" {
-			refuse(contract.MetricsPortAnnotation, portDeclared, limits.Quoted(container))
+			refuse(contract.MetricsPortAnnotation, portDeclared, textlimits.Quoted(container))
 		}
 	}
 	if o.arguments[contract.TracesRatioFlag] != "" && !slices.Contains(template.SamplersByRatio, o.arguments[contract.TracesSamplerFlag]) {
@@ -217,14 +217,14 @@ func (o *podOptions) fitSessions(pod *corev1.Pod, common template.Template, foun
 	} else {
 		status := o.over(common).StatusPort
 		if _, container := declares(pod, listen); container != "" {
-			refuse(contract.SessionGatewayAnnotation, sessionPortDeclared, limits.Quoted(container))
+			refuse(contract.SessionGatewayAnnotation, sessionPortDeclared, textlimits.Quoted(container))
 		}
 		if _, container := declares(pod, status); container == "" && (status == listen || status == app) {
 			refuse(contract.SessionGatewayAnnotation, sessionPortTaken, strconv.Itoa(int(status)))
 		}
 	}
 	if _, name := o.sessionProfile(); o.profiles != nil && !slices.Contains(o.profiles, name) {
-		refuse(contract.SessionGatewayAnnotation, sessionProfileUnlisted, limits.Quoted(name))
+		refuse(contract.SessionGatewayAnnotation, sessionProfileUnlisted, textlimits.Quoted(name))
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/limits"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/textlimits"
 )
 
 // problems collects the problems of a pod: the first ones as sentences, and the number of the
@@ -38,24 +38,24 @@ func (p *problems) addUnknown(name string) {
 	p.list(ReasonAnnotation, knownAnnotations(), "%s", []any{unknownAnnotation(name)})
 }
 
-// list adds a sentence with its advice. Beyond [limits.MaxProblems] it only counts.
+// list adds a sentence with its advice. Beyond [textlimits.MaxProblems] it only counts.
 func (p *problems) list(reason Reason, advice, format string, arguments []any) {
 	if p.full() {
 		p.more++
 		return
 	}
-	p.listed = append(p.listed, problem{limits.Cut(fmt.Sprintf(format, arguments...), limits.MaxSentence), advice, reason})
+	p.listed = append(p.listed, problem{textlimits.Cut(fmt.Sprintf(format, arguments...), textlimits.MaxSentence), advice, reason})
 }
 
 func (p *problems) none() bool { return len(p.listed) == 0 }
-func (p *problems) full() bool { return len(p.listed) == limits.MaxProblems }
+func (p *problems) full() bool { return len(p.listed) == textlimits.MaxProblems }
 
 // refusal returns a *Refusal, or nil if there is no problem.
 func (p *problems) refusal() error {
 	if p.none() {
 		return nil
 	}
-	texts, room := make([]string, len(p.listed)), limits.MaxText
+	texts, room := make([]string, len(p.listed)), textlimits.MaxText
 	var advice []string
 	for i, problem := range p.listed {
 		texts[i] = problem.text
@@ -64,7 +64,7 @@ func (p *problems) refusal() error {
 			room -= len("; " + problem.advice)
 		}
 	}
-	texts = limits.Fitting(texts, room)
+	texts = textlimits.Fitting(texts, room)
 	for i := len(texts) - 1; i >= 0; i-- {
 		if at := slices.Index(advice, p.listed[i].advice); at >= 0 {
 			texts[i] += "; " + advice[at]

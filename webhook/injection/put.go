@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
-	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/limits"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/textlimits"
 )
 
 // put puts the broker into a pod. A pod with the operator's stamp may have a broker already: from
@@ -98,10 +98,10 @@ func (r *rendering) putSockets(pod *corev1.Pod, at int, receives map[string]bool
 			withdrawSocket(container)
 		case !isBehind && r.options.containers != nil:
 			found.add("%s: found the container %s, which the annotation %s names, before the broker; expected it after the container %q, or not in the annotation",
-				place, limits.Quoted(container.Name), contract.ContainersAnnotation, contract.BrokerContainer)
+				place, textlimits.Quoted(container.Name), contract.ContainersAnnotation, contract.BrokerContainer)
 		case !isBehind:
 			found.add("%s: found the broker's socket in container %s, which ends before the broker starts; expected it after the container %q",
-				place, limits.Quoted(container.Name), contract.BrokerContainer)
+				place, textlimits.Quoted(container.Name), contract.BrokerContainer)
 		default:
 			found.socketConflicts(readOnly, place, container, r.options.socketDir)
 			r.putSocket(container)

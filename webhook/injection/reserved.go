@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
-	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/limits"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/textlimits"
 )
 
 // reservedAdvice follows the last sentence about a reserved name. A copy of an injected pod has
@@ -29,13 +29,13 @@ func (p *problems) reservedNames(pod *corev1.Pod) {
 	}
 	for i, volume := range pod.Spec.Volumes {
 		if contract.IsReservedVolume(volume.Name) {
-			p.addReserved("spec.volumes[%d].name: found %s without the annotation %s", i, limits.Quoted(volume.Name), contract.InjectedAnnotation)
+			p.addReserved("spec.volumes[%d].name: found %s without the annotation %s", i, textlimits.Quoted(volume.Name), contract.InjectedAnnotation)
 		}
 	}
 	each(pod, func(place string, container *corev1.Container) {
 		for i := range container.VolumeMounts {
 			if mount := &container.VolumeMounts[i]; contract.IsReservedVolume(mount.Name) {
-				p.addReserved("%s.volumeMounts[%d].name: found %s without the annotation %s", place, i, limits.Quoted(mount.Name), contract.InjectedAnnotation)
+				p.addReserved("%s.volumeMounts[%d].name: found %s without the annotation %s", place, i, textlimits.Quoted(mount.Name), contract.InjectedAnnotation)
 			}
 		}
 	})
@@ -63,19 +63,19 @@ func (p *problems) socketConflicts(readOnly map[string]bool, place string, conta
 		switch at := inContainer(mount.MountPath); {
 		case within(socketDir, at):
 			p.add("%s.volumeMounts[%d].mountPath: found %s in container %s, where the broker's socket has to be; expected a path outside of %s",
-				place, i, limits.Quoted(mount.MountPath), limits.Quoted(container.Name), socketDir)
+				place, i, textlimits.Quoted(mount.MountPath), textlimits.Quoted(container.Name), socketDir)
 		case within(at, socketDir) && mount.MountPropagation != nil && *mount.MountPropagation == corev1.MountPropagationBidirectional:
 			p.add("%s.volumeMounts[%d].mountPropagation: found Bidirectional for the volume %s at %s in container %s, which takes the mount of the broker's socket to the node, where it keeps the pod from being removed; expected None or HostToContainer, or another directory for the socket in the annotation %s",
-				place, i, limits.Quoted(mount.Name), limits.Quoted(mount.MountPath), limits.Quoted(container.Name), contract.SocketPathAnnotation)
+				place, i, textlimits.Quoted(mount.Name), textlimits.Quoted(mount.MountPath), textlimits.Quoted(container.Name), contract.SocketPathAnnotation)
 		case within(at, socketDir) && (mount.ReadOnly || readOnly[mount.Name]):
 			p.add("%s.volumeMounts[%d]: found the read-only volume %s at %s in container %s, where no directory for the broker's socket can be made; expected a writable volume there, an emptyDir for example",
-				place, i, limits.Quoted(mount.Name), limits.Quoted(mount.MountPath), limits.Quoted(container.Name))
+				place, i, textlimits.Quoted(mount.Name), textlimits.Quoted(mount.MountPath), textlimits.Quoted(container.Name))
 		}
 	}
 	for i, device := range container.VolumeDevices {
 		if within(socketDir, inContainer(device.DevicePath)) {
 			p.add("%s.volumeDevices[%d].devicePath: found %s in container %s, where the broker's socket has to be; expected a path outside of %s",
-				place, i, limits.Quoted(device.DevicePath), limits.Quoted(container.Name), socketDir)
+				place, i, textlimits.Quoted(device.DevicePath), textlimits.Quoted(container.Name), socketDir)
 		}
 	}
 }

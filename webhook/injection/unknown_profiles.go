@@ -10,7 +10,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
-	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/limits"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/textlimits"
 )
 
 // maxUnknownProfiles is the maximum number of unknown profiles that a warning names.
@@ -48,9 +48,9 @@ func (o *podOptions) unknownProfiles(namespace string, file []byte) []string {
 			if known[name] {
 				continue
 			}
-			text := limits.Quoted(name).String()
+			text := textlimits.Quoted(name).String()
 			if meant, found := lower[strings.ToLower(name)]; found {
-				text += fmt.Sprintf(" (did you mean %s?)", limits.Quoted(meant))
+				text += fmt.Sprintf(" (did you mean %s?)", textlimits.Quoted(meant))
 			}
 			unknown = append(unknown, text)
 		}

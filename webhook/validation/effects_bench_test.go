@@ -31,8 +31,8 @@ func BenchmarkAWeakerClusterProfileInManyNamespaces(b *testing.B) {
 	}
 }
 
-// unlike returns namespaces that each serve a different profile of the name "default".
-func unlike(tb testing.TB, count int) *fixture.StoredProfiles {
+// namespacesWithOwnProfiles returns namespaces that each serve a different profile of the name "default".
+func namespacesWithOwnProfiles(tb testing.TB, count int) *fixture.StoredProfiles {
 	tb.Helper()
 	m := &fixture.StoredProfiles{}
 	for i := range count {
@@ -48,7 +48,7 @@ func unlike(tb testing.TB, count int) *fixture.StoredProfiles {
 }
 
 func BenchmarkAWeakerClusterProfileInThePlaceOfAnotherInEachNamespace(b *testing.B) {
-	e := &effects{reader: unlike(b, 5000)}
+	e := &effects{reader: namespacesWithOwnProfiles(b, 5000)}
 	for b.Loop() {
 		found, err := e.of(b.Context(), nil, fixture.ClusterProfileNamed("default"))
 		if err != nil || len(found.withheld) == 0 {
@@ -59,7 +59,7 @@ func BenchmarkAWeakerClusterProfileInThePlaceOfAnotherInEachNamespace(b *testing
 
 // The worst case: each namespace has to be compared, and none is like another.
 func BenchmarkAStrongClusterProfileInThePlaceOfAnotherInEachNamespace(b *testing.B) {
-	e := &effects{reader: unlike(b, 5000)}
+	e := &effects{reader: namespacesWithOwnProfiles(b, 5000)}
 	for b.Loop() {
 		found, err := e.of(b.Context(), nil, fixture.ClusterProfileNamed("default", func(p *v1alpha1.ClusterCryptoProfile) {
 			p.Spec.Callers = &v1alpha1.Callers{Containers: []string{"app"}}

@@ -90,7 +90,7 @@ func TestAClusterProfileIsJudgedInAMomentWhateverElseNamespacesServe(t *testing.
 // If each namespace serves a different profile of the name, each has to be compared separately. A refusal names as many changes as
 // one annotation has room for.
 func TestARefusalComparesAsManyNamespacesAsOneAnnotationAllows(t *testing.T) {
-	e := &effects{reader: unlike(t, downgrade.MaxDigests+50)}
+	e := &effects{reader: namespacesWithOwnProfiles(t, downgrade.MaxDigests+50)}
 	weaker := fixture.ClusterProfileNamed("default")
 	found, err := e.of(t.Context(), nil, weaker)
 	if err != nil || len(found.withheld) != downgrade.MaxDigests || found.uncompared != 50 {

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine/subject"
-	"github.com/crypto-broker/crypto-broker-operator/broker/internal/memory"
+	"github.com/crypto-broker/crypto-broker-operator/broker/internal/fuzzmemory"
 )
 
 // openSSL reads a name with an independent parser and prints it: components in the order of the DER, with the type of each string
@@ -150,7 +150,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		var der []byte
 		var err error
-		memory.Check(t, len(text), memory.PerByte, func() { der, err = subject.Parse(text) })
+		fuzzmemory.Check(t, len(text), fuzzmemory.PerByte, func() { der, err = subject.Parse(text) })
 		if err != nil {
 			if strings.ContainsAny(err.Error(), "\n\x00") {
 				t.Errorf("Parse(%q): message of more than a line: %q", text, err)

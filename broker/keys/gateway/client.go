@@ -18,7 +18,7 @@ import (
 
 	gatewayv1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/gateway/v1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
-	"github.com/crypto-broker/crypto-broker-operator/broker/keys/recent"
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys/keycache"
 )
 
 // Options say how to reach a gateway.
@@ -68,7 +68,7 @@ const policy = `{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 
 type Client struct {
 	connection *grpc.ClientConn
 	gateway    gatewayv1.KeyGatewayServiceClient
-	described  *recent.Keys
+	described  *keycache.Keys
 	silence    *silence
 	requests   chan struct{} // a semaphore with an entry for each running request
 	log        *occasional
@@ -100,7 +100,7 @@ func New(options Options) (*Client, error) {
 	}
 	c.connection, c.gateway = connection, gatewayv1.NewKeyGatewayServiceClient(connection)
 	c.silence = &silence{after: silenceAfter, limit: silenceLimit, health: healthpb.NewHealthClient(connection), connections: made, log: c.log}
-	c.described = recent.New(keep, c.describe)
+	c.described = keycache.New(keep, c.describe)
 	return c, nil
 }
 

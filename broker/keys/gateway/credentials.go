@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 
-	"github.com/crypto-broker/crypto-broker-operator/broker/regular"
+	"github.com/crypto-broker/crypto-broker-operator/broker/regularfile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/tlsprovider"
 )
 
@@ -142,7 +142,7 @@ func (t *transport) OverrideServerName(name string) error {
 }
 
 func readFile(name string, limit int64) ([]byte, error) {
-	text, _, err := regular.Read(name, limit)
+	text, _, err := regularfile.Read(name, limit)
 	if err == nil && int64(len(text)) > limit {
 		err = fmt.Errorf("%s has more than %d bytes", name, limit)
 	}

@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys/keycache"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/pool"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/providers"
-	"github.com/crypto-broker/crypto-broker-operator/broker/keys/recent"
 )
 
 // Provider is the provider of type kmip.
@@ -26,7 +26,7 @@ import (
 // objects with the same Name.
 type Provider struct {
 	manager *Manager
-	recent  *recent.Keys
+	recent  *keycache.Keys
 }
 
 var (
@@ -52,7 +52,7 @@ func Open(config *providers.Config, credentials providers.Credentials) (provider
 		return nil, err
 	}
 	p := &Provider{manager: manager}
-	p.recent = recent.New(config.CacheFor(), p.find)
+	p.recent = keycache.New(config.CacheFor(), p.find)
 	return p, nil
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/openbao"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/providers"
-	"github.com/crypto-broker/crypto-broker-operator/broker/regular"
+	"github.com/crypto-broker/crypto-broker-operator/broker/regularfile"
 )
 
 const (
@@ -82,7 +82,7 @@ func (d *Directory) Provider(file string, cached bool) (keys.Provider, error) {
 func (d *Directory) look(from source, m *manager) {
 	text, authorities, err := d.read(from.file)
 	defer clear(text)
-	if errors.Is(err, regular.ErrBeingWritten) && m.Provider != nil {
+	if errors.Is(err, regularfile.ErrBeingWritten) && m.Provider != nil {
 		return
 	}
 	digest := sha256.New()
@@ -122,7 +122,7 @@ func (d *Directory) read(file string) (text, authorities []byte, err error) {
 }
 
 func readIn(root *os.Root, name string) ([]byte, error) {
-	data, _, err := regular.ReadIn(root, name, maxFile)
+	data, _, err := regularfile.ReadIn(root, name, maxFile)
 	if err == nil && len(data) > maxFile {
 		clear(data)
 		return nil, fmt.Errorf("%s has more than %d bytes", name, maxFile)

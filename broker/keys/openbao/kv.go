@@ -17,8 +17,8 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys/keycache"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/pool"
-	"github.com/crypto-broker/crypto-broker-operator/broker/keys/recent"
 )
 
 // KV is the provider of keys in a key-value engine, version 2, which the broker reads. The id
@@ -86,7 +86,7 @@ func (kv *KV) unchanged(name keys.Name, digest [sha256.Size]byte) bool {
 	kv.mu.Lock()
 	defer kv.mu.Unlock()
 	before, ok := kv.seen[name]
-	if len(kv.seen) >= recent.MaxKeys {
+	if len(kv.seen) >= keycache.MaxKeys {
 		clear(kv.seen)
 	}
 	kv.seen[name] = digest

@@ -12,9 +12,9 @@ import (
 	"strings"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys/keycache"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/pool"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/providers"
-	"github.com/crypto-broker/crypto-broker-operator/broker/keys/recent"
 	"github.com/crypto-broker/crypto-broker-operator/broker/tlsprovider"
 )
 
@@ -25,7 +25,7 @@ type manager struct {
 	namespace, mount string
 	certificates     providers.KeyCertificates
 	conns            *pool.Pool[*session]
-	keys             *recent.Keys
+	keys             *keycache.Keys
 }
 
 // Open opens the provider that a configuration of the type openbao describes. It does not wait
@@ -77,11 +77,11 @@ func Open(config *providers.Config, credentials providers.Credentials) (provider
 	}
 	if kv {
 		store := &KV{manager: m, seen: map[keys.Name][sha256.Size]byte{}}
-		m.keys = recent.New(config.CacheFor(), store.find)
+		m.keys = keycache.New(config.CacheFor(), store.find)
 		return store, nil
 	}
 	transit := &Transit{m}
-	m.keys = recent.New(config.CacheFor(), transit.find)
+	m.keys = keycache.New(config.CacheFor(), transit.find)
 	return transit, nil
 }
 

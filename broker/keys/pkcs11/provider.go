@@ -12,9 +12,9 @@ import (
 	"sync/atomic"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys/keycache"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/pool"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/providers"
-	"github.com/crypto-broker/crypto-broker-operator/broker/keys/recent"
 )
 
 // Provider is the provider of the keys of a token. It is safe for concurrent use.
@@ -26,7 +26,7 @@ type Provider struct {
 	refused      atomic.Bool
 	certificates providers.KeyCertificates
 	sessions     *pool.Pool[*session]
-	keys         *recent.Keys
+	keys         *keycache.Keys
 }
 
 // Open opens the provider that a configuration of the type pkcs11 describes. It loads the
@@ -53,7 +53,7 @@ func Open(config *providers.Config, credentials providers.Credentials) (provider
 	if err != nil {
 		return nil, err
 	}
-	p.keys = recent.New(config.CacheFor(), p.find)
+	p.keys = keycache.New(config.CacheFor(), p.find)
 	return p, nil
 }
 

@@ -18,7 +18,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/crypto-broker/crypto-broker-operator/broker/regular"
+	"github.com/crypto-broker/crypto-broker-operator/broker/regularfile"
 )
 
 const (
@@ -82,7 +82,7 @@ type source struct {
 
 // read reads the directory. A file that does not exist has no providers.
 func read(dir string) ([]source, error) {
-	data, _, err := regular.Read(filepath.Join(dir, FileName), maxFileSize)
+	data, _, err := regularfile.Read(filepath.Join(dir, FileName), maxFileSize)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
@@ -141,7 +141,7 @@ func ReadCredentials(dir string) (Credentials, error) {
 		if len(credentials) == maxCredentials {
 			return nil, fmt.Errorf("%s has more than %d files, expected fewer", dir, maxCredentials)
 		}
-		data, _, err := regular.Read(filepath.Join(dir, name), maxCredential)
+		data, _, err := regularfile.Read(filepath.Join(dir, name), maxCredential)
 		switch {
 		case err != nil:
 			credentials.Forget()

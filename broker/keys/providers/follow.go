@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
-	"github.com/crypto-broker/crypto-broker-operator/broker/regular"
+	"github.com/crypto-broker/crypto-broker-operator/broker/regularfile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/watch"
 )
 
@@ -104,7 +104,7 @@ func (f *Followed) Wait() { <-f.done }
 // look reads the directory, and reports whether it was complete.
 func (f *Followed) look() bool {
 	sources, err := read(f.dir)
-	if errors.Is(err, regular.ErrBeingWritten) {
+	if errors.Is(err, regularfile.ErrBeingWritten) {
 		return false
 	}
 	if err != nil {

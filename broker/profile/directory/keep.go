@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/crypto-broker/crypto-broker-operator/broker/internal/ownedir"
+	"github.com/crypto-broker/crypto-broker-operator/broker/internal/owneddir"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 	"github.com/crypto-broker/crypto-broker-operator/broker/watch"
@@ -25,7 +25,7 @@ const (
 )
 
 // stateDirectory is the name of the directory of stored sets in errors.
-var stateDirectory = ownedir.Kind{Name: "state directory", Content: "sets"}
+var stateDirectory = owneddir.Kind{Name: "state directory", Content: "sets"}
 
 // prepareStateDir makes the state directory if it does not exist. If it belongs to the broker's
 // own user, prepareStateDir denies access to all others. It does not change a directory of root.

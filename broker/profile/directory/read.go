@@ -11,7 +11,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
-	"github.com/crypto-broker/crypto-broker-operator/broker/regular"
+	"github.com/crypto-broker/crypto-broker-operator/broker/regularfile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/watch"
 )
 
@@ -41,18 +41,18 @@ func readPair(dir string) (pair, error) {
 	found, err := readFiles(from)
 	if now, _ := os.Readlink(filepath.Join(dir, watch.DataLink)); now != target {
 		// The kubelet has made a new projection, and is removing the files of the old one.
-		return pair{}, regular.ErrBeingWritten
+		return pair{}, regularfile.ErrBeingWritten
 	}
 	found.whole = true
 	return found, err
 }
 
 func readFiles(dir string) (pair, error) {
-	profiles, _, err := regular.Read(filepath.Join(dir, profile.FileName), profile.MaxFileSize)
+	profiles, _, err := regularfile.Read(filepath.Join(dir, profile.FileName), profile.MaxFileSize)
 	if err != nil {
 		return pair{}, err
 	}
-	signature, _, err := regular.Read(filepath.Join(dir, signed.FileName), signed.MaxFileSize)
+	signature, _, err := regularfile.Read(filepath.Join(dir, signed.FileName), signed.MaxFileSize)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return pair{}, err
 	}

@@ -11,7 +11,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/crypto-broker/crypto-broker-operator/broker/regular"
+	"github.com/crypto-broker/crypto-broker-operator/broker/regularfile"
 )
 
 // recordName is the name of the file in the state directory that names the newest set that was
@@ -40,7 +40,7 @@ func (r record) text() []byte {
 // readRecord reads the record of a state directory. If there is none, the error is
 // fs.ErrNotExist.
 func readRecord(dir string) (record, error) {
-	data, _, err := regular.Read(filepath.Join(dir, recordName), maxRecordSize)
+	data, _, err := regularfile.Read(filepath.Join(dir, recordName), maxRecordSize)
 	if err != nil {
 		return record{}, err
 	}

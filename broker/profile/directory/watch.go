@@ -13,7 +13,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
-	"github.com/crypto-broker/crypto-broker-operator/broker/regular"
+	"github.com/crypto-broker/crypto-broker-operator/broker/regularfile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/watch"
 )
 
@@ -136,7 +136,7 @@ func (s *Source) Wait() { <-s.done }
 func (s *Source) look() bool {
 	found, err := s.read()
 	switch {
-	case errors.Is(err, regular.ErrBeingWritten):
+	case errors.Is(err, regularfile.ErrBeingWritten):
 		return false
 	case errors.Is(err, fs.ErrNotExist):
 		s.reject(Missing, Event{Err: err}, "missing")
@@ -155,7 +155,7 @@ func (s *Source) read() (pair, error) {
 	if s.trusted != nil {
 		return readPair(s.dir)
 	}
-	data, _, err := regular.Read(filepath.Join(s.dir, profile.FileName), profile.MaxFileSize)
+	data, _, err := regularfile.Read(filepath.Join(s.dir, profile.FileName), profile.MaxFileSize)
 	return pair{profiles: data}, err
 }
 

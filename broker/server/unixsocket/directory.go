@@ -9,17 +9,17 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/crypto-broker/crypto-broker-operator/broker/internal/ownedir"
+	"github.com/crypto-broker/crypto-broker-operator/broker/internal/owneddir"
 )
 
 // socketDirectory is the name of a directory with sockets, or with directories of sockets, in
 // errors.
-var socketDirectory = ownedir.Kind{Name: "socket directory", Content: "sockets"}
+var socketDirectory = owneddir.Kind{Name: "socket directory", Content: "sockets"}
 
 // own gives an opened directory to the group of the options, if the directory belongs to
 // the broker's own user. If it fails, it closes the directory. err is the error of opening
 // the directory, which own returns.
-func (o *Options) own(dir *ownedir.Dir, err error) (*ownedir.Dir, error) {
+func (o *Options) own(dir *owneddir.Dir, err error) (*owneddir.Dir, error) {
 	if err != nil || !dir.Own {
 		return dir, err
 	}

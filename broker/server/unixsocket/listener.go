@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
-	"github.com/crypto-broker/crypto-broker-operator/broker/internal/ownedir"
+	"github.com/crypto-broker/crypto-broker-operator/broker/internal/owneddir"
 )
 
 // Listener is the socket of one caller.
@@ -34,7 +34,7 @@ func (l *Listener) Path() string { return l.path }
 func (l *Listener) Identity() Identity { return l.who }
 
 // bind makes the socket in a directory.
-func (o *Options) bind(dir *ownedir.Dir, caller string) (*Listener, error) {
+func (o *Options) bind(dir *owneddir.Dir, caller string) (*Listener, error) {
 	path := filepath.Join(dir.Path, contract.SocketFile)
 	if err := removeStale(dir, path); err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func (o *Options) bind(dir *ownedir.Dir, caller string) (*Listener, error) {
 // socketFile returns the file of the socket that was made at a path. It fails if the file is not
 // in the opened directory. The system makes sockets only by paths, so somebody may have replaced
 // the directory meanwhile.
-func socketFile(dir *ownedir.Dir, path string) (os.FileInfo, error) {
+func socketFile(dir *owneddir.Dir, path string) (os.FileInfo, error) {
 	made, err := os.Lstat(path)
 	if err != nil {
 		return nil, fmt.Errorf("make the socket: %w", err)
@@ -80,7 +80,7 @@ func socketFile(dir *ownedir.Dir, path string) (os.FileInfo, error) {
 }
 
 // removeStale removes a socket that nobody listens on any more.
-func removeStale(dir *ownedir.Dir, path string) error {
+func removeStale(dir *owneddir.Dir, path string) error {
 	var found unix.Stat_t
 	err := unix.Fstatat(dir.FD(), contract.SocketFile, &found, unix.AT_SYMLINK_NOFOLLOW)
 	if errors.Is(err, fs.ErrNotExist) {

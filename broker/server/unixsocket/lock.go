@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/crypto-broker/crypto-broker-operator/broker/internal/ownedir"
+	"github.com/crypto-broker/crypto-broker-operator/broker/internal/owneddir"
 )
 
 // LockName is the file name of the lock in the socket directory. No caller can have this
@@ -21,7 +21,7 @@ const LockName = ".lock"
 // may be able to open the directory itself, and by locking it they could stop every broker. The
 // file stays when the broker ends: if it were removed, two later brokers could lock two files of
 // the same name.
-func lock(dir *ownedir.Dir) (*os.File, error) {
+func lock(dir *owneddir.Dir) (*os.File, error) {
 	failed := func(err error) error { return fmt.Errorf("lock the socket directory %s: %w", dir.Path, err) }
 	fd, err := unix.Openat(dir.FD(), LockName, unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0o600)
 	if err != nil {

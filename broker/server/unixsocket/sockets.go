@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
-	"github.com/crypto-broker/crypto-broker-operator/broker/internal/ownedir"
+	"github.com/crypto-broker/crypto-broker-operator/broker/internal/owneddir"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
@@ -116,7 +116,7 @@ func (s *Sockets) listen(o Options) (err error) {
 }
 
 // add makes the socket at a location. dir is the directory of all sockets.
-func (s *Sockets) add(o *Options, dir *ownedir.Dir, at location) (err error) {
+func (s *Sockets) add(o *Options, dir *owneddir.Dir, at location) (err error) {
 	if at.caller != "" {
 		if dir, err = o.own(socketDirectory.Open(dir.FD(), at.caller, at.path)); err != nil {
 			return err

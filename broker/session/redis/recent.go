@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/crypto-broker/crypto-broker-operator/broker/internal/locked"
+	"github.com/crypto-broker/crypto-broker-operator/broker/internal/lockedmemory"
 	"github.com/crypto-broker/crypto-broker-operator/broker/session"
 )
 
@@ -25,7 +25,7 @@ type recent struct {
 	unlocked func(error)
 
 	mu      sync.Mutex
-	memory  locked.Memory // allocated when the first session is added
+	memory  lockedmemory.Memory // allocated when the first session is added
 	closed  bool
 	entries map[string]*list.Element
 	order   *list.List  // elements are *entry, the oldest first
@@ -71,7 +71,7 @@ func (r *recent) add(record *session.Record, key []byte) {
 	}
 	if r.memory.Bytes() == nil {
 		var unlocked error
-		if r.memory, unlocked = locked.New(maxRecent, keySize); unlocked != nil {
+		if r.memory, unlocked = lockedmemory.New(maxRecent, keySize); unlocked != nil {
 			r.unlocked(unlocked)
 		}
 	}

@@ -101,15 +101,15 @@ func (p *place) open() *redis.Store {
 	return store
 }
 
-// saw reports whether the observer was told something with a text in it.
-func (p *place) saw(text string) bool {
+// hasObserved reports whether the observer was told something with a text in it.
+func (p *place) hasObserved(text string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return strings.Contains(strings.Join(p.observed, "\n"), text)
 }
 
-// single returns a place for one server. Timeouts are for tests of servers that are away.
-func single(t testing.TB, server *redisserver.Server) *place {
+// onServer returns a place for one server. Timeouts are for tests of servers that are away.
+func onServer(t testing.TB, server *redisserver.Server) *place {
 	t.Helper()
 	return newPlace(t, "Addresses: ["+server.Address+"]", "WithoutTLS: true", "WrappingKey: sessions", "Timeout: 10s")
 }
@@ -167,7 +167,7 @@ func missing(t testing.TB, s *redis.Store) {
 }
 
 func TestASessionThatEndsAtOneBrokerEndsAtTheOther(t *testing.T) {
-	a, b := begun(t, single(t, redisserver.Start(t)))
+	a, b := begun(t, onServer(t, redisserver.Start(t)))
 	want(t, "a request", b.Accept(t.Context(), id, acceptance(1)), nil)
 	want(t, "the same at the other broker", a.Accept(t.Context(), id, acceptance(1)), session.ErrRefused)
 	want(t, "a reply", b.CountReply(t.Context(), id, 2), nil)
@@ -218,7 +218,7 @@ func TestWhoeverChangesARecordMakesNoSession(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			server := redisserver.Start(t)
-			p := single(t, server)
+			p := onServer(t, server)
 			want(t, "begin", p.open().Add(t.Context(), record(id), key), nil)
 			change(t, server, p)
 			missing(t, p.open())
@@ -228,7 +228,7 @@ func TestWhoeverChangesARecordMakesNoSession(t *testing.T) {
 
 func TestASessionEndsWhenItsNoncesAreRemoved(t *testing.T) {
 	server := redisserver.Start(t)
-	a, b := begun(t, single(t, server))
+	a, b := begun(t, onServer(t, server))
 	want(t, "a request", a.Accept(t.Context(), id, acceptance(1)), nil)
 	server.Ask(t, "DEL", nameOf(id)+":nonces")
 	want(t, "the same again", b.Accept(t.Context(), id, acceptance(1)), session.ErrRefused)
@@ -242,7 +242,7 @@ func TestASessionEndsWhenItsNoncesAreRemoved(t *testing.T) {
 func TestASessionEndsWhenRedisRestartsAlsoWithADisk(t *testing.T) {
 	server := redisserver.New(t)
 	server.RunAs(t, "--appendonly", "yes", "--appendfsync", "always")
-	a, b := begun(t, single(t, server))
+	a, b := begun(t, onServer(t, server))
 	want(t, "a request", a.Accept(t.Context(), id, acceptance(1)), nil)
 	server.Kill(t)
 	server.Again(t)
@@ -291,7 +291,7 @@ func TestRedisThatIsAwayIsUsedAgainWhenItIsBack(t *testing.T) {
 			}
 			test.back(server, t)
 			eventually(t, "begin again", func() error { return a.Add(t.Context(), record(id), key) })
-			if !a.Serves() || !p.saw("serves") {
+			if !a.Serves() || !p.hasObserved("serves") {
 				t.Errorf("the observer was told %q", p.observed)
 			}
 		})
@@ -300,7 +300,7 @@ func TestRedisThatIsAwayIsUsedAgainWhenItIsBack(t *testing.T) {
 
 func TestABrokerStartsWithoutRedisAndUsesItLater(t *testing.T) {
 	server := redisserver.New(t)
-	a := single(t, server).open()
+	a := onServer(t, server).open()
 	want(t, "begin", a.Add(t.Context(), record(id), key), session.ErrUnavailable)
 	server.Run(t)
 	eventually(t, "begin again", func() error { return a.Add(t.Context(), record(id), key) })
@@ -308,7 +308,7 @@ func TestABrokerStartsWithoutRedisAndUsesItLater(t *testing.T) {
 
 func TestRedisWithoutMemoryRefuses(t *testing.T) {
 	server := redisserver.Start(t)
-	p := single(t, server)
+	p := onServer(t, server)
 	a, _ := begun(t, p)
 	want(t, "a request", a.Accept(t.Context(), id, acceptance(1)), nil)
 	server.Ask(t, "CONFIG", "SET", "maxmemory", "1")
@@ -329,10 +329,10 @@ func TestRedisWithoutMemoryRefuses(t *testing.T) {
 
 func TestRedisThatEndsSessionsByItselfHasNone(t *testing.T) {
 	server := redisserver.Start(t, "--maxmemory-policy", "volatile-lru")
-	p := single(t, server)
+	p := onServer(t, server)
 	a := p.open()
 	want(t, "begin", a.Add(t.Context(), record(id), key), session.ErrUnavailable)
-	if !p.saw("found maxmemory-policy volatile-lru, expected noeviction") || a.Serves() {
+	if !p.hasObserved("found maxmemory-policy volatile-lru, expected noeviction") || a.Serves() {
 		t.Errorf("the observer was told %q", p.observed)
 	}
 	server.Ask(t, "CONFIG", "SET", "maxmemory-policy", "noeviction")
@@ -341,14 +341,14 @@ func TestRedisThatEndsSessionsByItselfHasNone(t *testing.T) {
 
 func TestTheScriptsAreLoadedAgain(t *testing.T) {
 	server := redisserver.Start(t)
-	a, _ := begun(t, single(t, server))
+	a, _ := begun(t, onServer(t, server))
 	server.Ask(t, "SCRIPT", "FLUSH")
 	want(t, "a request", a.Accept(t.Context(), id, acceptance(1)), nil)
 }
 
 func TestASessionRemembersSoManyNonces(t *testing.T) {
 	server := redisserver.Start(t)
-	a, _ := begun(t, single(t, server))
+	a, _ := begun(t, onServer(t, server))
 	want(t, "a request", a.Accept(t.Context(), id, acceptance(1)), nil)
 	// From here on the session has 65,536 nonces.
 	server.Ask(t, "EVAL", "for i = 1, 65535 do redis.call('ZADD', KEYS[2], ARGV[1], i) end redis.call('HSET', KEYS[1], 'nonces', 65536)", "2",

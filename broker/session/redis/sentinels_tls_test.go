@@ -67,7 +67,7 @@ func TestSentinelsAndTheirServersHaveTLS(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			p := connecting(t, test.authority, test.certificate)
 			want(t, "begin", p.open().Add(t.Context(), record(id), key), session.ErrUnavailable)
-			if p.saw("serves") {
+			if p.hasObserved("serves") {
 				t.Errorf("the observer was told %q", p.observed)
 			}
 		})

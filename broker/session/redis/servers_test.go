@@ -35,8 +35,8 @@ func allow(t testing.TB, server *redisserver.Server, more string) {
 	server.Ask(t, append(append([]string{"ACL", "SETUSER"}, rights(t, "secret")...), strings.Fields(more)...)...)
 }
 
-// several returns a place for servers that are found through addresses.
-func several(t testing.TB, address, how string) *place {
+// onServers returns a place for servers that are found through addresses.
+func onServers(t testing.TB, address, how string) *place {
 	t.Helper()
 	p := newPlace(t, "Addresses: ["+address+"]", how, "WithoutTLS: true", "WrappingKey: sessions", "User: broker", "Timeout: 10s")
 	p.write(p.settings, redis.Password, "secret")
@@ -84,7 +84,7 @@ func TestSessionsAreOnAllServersOfACluster(t *testing.T) {
 		answers(t, server, "cluster_state:ok", "CLUSTER", "INFO")
 	}
 
-	p := several(t, servers[0].Address, "Cluster: true")
+	p := onServers(t, servers[0].Address, "Cluster: true")
 	a, b := p.open(), p.open()
 	id := func(i int) string { return fmt.Sprintf("S-%032x", i) }
 	for i := range 12 {
@@ -134,7 +134,7 @@ func TestASessionEndsWhenSentinelsChooseAnotherMaster(t *testing.T) {
 	// No server is thought to be down because the machine has stopped it for a time.
 	sentinel.RunSentinel(t, "sentinel monitor sessions "+master.Host+" "+redisserver.Port+" 1", "sentinel down-after-milliseconds sessions 600000",
 		"user watcher on >watched +@all &* ~*")
-	p := several(t, sentinel.Address, "SentinelMaster: sessions\nSentinelUser: watcher")
+	p := onServers(t, sentinel.Address, "SentinelMaster: sessions\nSentinelUser: watcher")
 	p.write(p.settings, redis.SentinelPassword, "watched")
 	a, b := p.open(), p.open()
 	serves(t, a, b, id)

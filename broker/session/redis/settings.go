@@ -17,7 +17,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/providers"
-	"github.com/crypto-broker/crypto-broker-operator/broker/regular"
+	"github.com/crypto-broker/crypto-broker-operator/broker/regularfile"
 )
 
 // Names of files in the directory of settings. The files for TLS have the same names as for key providers:
@@ -80,7 +80,7 @@ var unknownField = regexp.MustCompile(`field (\S+) not found in type \S+`)
 // with secrets that too many users may read or change.
 func Read(dir string) (s *Settings, warnings []string, err error) {
 	name := filepath.Join(dir, FileName)
-	data, _, err := regular.Read(name, maxFileSize)
+	data, _, err := regularfile.Read(name, maxFileSize)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -52,7 +52,7 @@ func TestTheRightsOfThePageAreEnough(t *testing.T) {
 	p.write(p.settings, "password", "wrong")
 	a := p.open()
 	want(t, "begin with a wrong password", a.Add(t.Context(), record(id), key), session.ErrUnavailable)
-	if !p.saw("WRONGPASS") || p.saw("wrong\n") {
+	if !p.hasObserved("WRONGPASS") || p.hasObserved("wrong\n") {
 		t.Errorf("the observer was told %q", p.observed)
 	}
 	p.write(p.settings, "password", "secret") // the next connection reads the changed password
@@ -102,7 +102,7 @@ func TestConnectionsHaveTLSWithCertificatesOfBothSides(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			p := connecting(t, test.authority, test.certificate)
 			want(t, "begin", p.open().Add(t.Context(), record(id), key), session.ErrUnavailable)
-			if p.saw("serves") {
+			if p.hasObserved("serves") {
 				t.Errorf("the observer was told %q", p.observed)
 			}
 		})

@@ -18,7 +18,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
-	"github.com/crypto-broker/crypto-broker-operator/broker/regular"
+	"github.com/crypto-broker/crypto-broker-operator/broker/regularfile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/tlsprovider"
 )
 
@@ -116,7 +116,7 @@ func (c *collector) tls() (*tlsprovider.Client, error) {
 			continue
 		}
 		var err error
-		if *f.content, _, err = regular.Read(f.file, maxPEM); err != nil {
+		if *f.content, _, err = regularfile.Read(f.file, maxPEM); err != nil {
 			return nil, fmt.Errorf("read %s: %w", f.variable, err)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/audit/otlp"
-	"github.com/crypto-broker/crypto-broker-operator/broker/regular"
+	"github.com/crypto-broker/crypto-broker-operator/broker/regularfile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/tlsprovider"
 )
 
@@ -81,7 +81,7 @@ func (c *Collector) tls() (*tlsprovider.Client, error) {
 			continue
 		}
 		var err error
-		if *f.content, _, err = regular.Read(f.file, maxPEM); err != nil {
+		if *f.content, _, err = regularfile.Read(f.file, maxPEM); err != nil {
 			return nil, fmt.Errorf("read the file of %s: %w", f.flag, err)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/crypto-broker/crypto-broker-operator/broker/regular"
+	"github.com/crypto-broker/crypto-broker-operator/broker/regularfile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/watch"
 )
 
@@ -60,7 +60,7 @@ func (l *Level) Follow(ctx context.Context, file string, logger *slog.Logger) {
 
 // look reads the file.
 func (l *Level) look() bool {
-	text, _, err := regular.Read(l.file, maxLevelFile)
+	text, _, err := regularfile.Read(l.file, maxLevelFile)
 	name := strings.TrimSpace(string(text))
 	next, problem := l.initial, ""
 	switch {

@@ -40,8 +40,8 @@ func (f *followed) write(content string) {
 	}
 }
 
-// says waits for a line, which has to be the only one.
-func (f *followed) says(message, attribute, value string) {
+// awaitLine waits for a line, which has to be the only one.
+func (f *followed) awaitLine(message, attribute, value string) {
 	f.t.Helper()
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); <-time.After(5 * time.Millisecond) {
 		lines := f.out.lines(f.t)
@@ -56,8 +56,8 @@ func (f *followed) says(message, attribute, value string) {
 	f.t.Fatalf("found no line, expected %q", message)
 }
 
-// has waits until the level is in force, which may be just after the line.
-func (f *followed) has(level slog.Level) {
+// awaitLevel waits until the level is in force, which may be just after the line.
+func (f *followed) awaitLevel(level slog.Level) {
 	f.t.Helper()
 	for end := time.Now().Add(time.Minute); f.Level.Level() != level; <-time.After(time.Millisecond) {
 		if time.Now().After(end) {
@@ -70,26 +70,26 @@ func TestAFileChangesTheLevelAndTheLogSaysSo(t *testing.T) {
 	for _, initial := range []slog.Level{slog.LevelInfo, slog.LevelError} {
 		t.Run(initial.String(), func(t *testing.T) {
 			f := follow(t, initial.String())
-			f.has(initial)
+			f.awaitLevel(initial)
 			f.write("debug\n")
-			f.says("changed the level of the log", "logLevel", "DEBUG")
-			f.has(slog.LevelDebug)
+			f.awaitLine("changed the level of the log", "logLevel", "DEBUG")
+			f.awaitLevel(slog.LevelDebug)
 			f.write("warn")
-			f.says("changed the level of the log", "logLevelBefore", "DEBUG")
-			f.has(slog.LevelWarn)
+			f.awaitLine("changed the level of the log", "logLevelBefore", "DEBUG")
+			f.awaitLevel(slog.LevelWarn)
 			f.write("loud")
-			f.says("cannot read the level of the log: it stays as it is", "problem", "the file has another content, expected debug, info, warn or error, or nothing")
-			f.has(slog.LevelWarn)
+			f.awaitLine("cannot read the level of the log: it stays as it is", "problem", "the file has another content, expected debug, info, warn or error, or nothing")
+			f.awaitLevel(slog.LevelWarn)
 			f.write("")
-			f.says("changed the level of the log", "logLevel", initial.String())
-			f.has(initial)
+			f.awaitLine("changed the level of the log", "logLevel", initial.String())
+			f.awaitLevel(initial)
 			f.write("debug")
-			f.says("changed the level of the log", "logLevel", "DEBUG")
+			f.awaitLine("changed the level of the log", "logLevel", "DEBUG")
 			if err := os.Remove(f.file); err != nil {
 				t.Fatal(err)
 			}
-			f.says("changed the level of the log", "logLevel", initial.String())
-			f.has(initial)
+			f.awaitLine("changed the level of the log", "logLevel", initial.String())
+			f.awaitLevel(initial)
 		})
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine/wrap"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/blob"
-	"github.com/crypto-broker/crypto-broker-operator/broker/keys/cache"
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys/datakeycache"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/requests"
@@ -360,14 +360,14 @@ func (w *wrapping) open(given WrappedKey) (dataKey []byte, err error) {
 
 // cacheID returns the id of a data key in the cache. The header in the wrapped key has the
 // provider, the key, its version and the algorithm.
-func (w *wrapping) cacheID(given WrappedKey) cache.ID {
+func (w *wrapping) cacheID(given WrappedKey) datakeycache.ID {
 	caller, _ := flow.PeerOf(w.call.Context)
 	identity := fmt.Appendf(nil, "%t %d %d %s", caller.Known, caller.UID, caller.GID, caller.Container)
 	var generation uint64
 	if stack, ok := w.h.Keys.(interface{ Generation() uint64 }); ok {
 		generation = stack.Generation()
 	}
-	return cache.NewID(identity, []byte(w.profile), []byte(w.set), binary.BigEndian.AppendUint64(nil, generation), given.Blob, given.Context)
+	return datakeycache.NewID(identity, []byte(w.profile), []byte(w.set), binary.BigEndian.AppendUint64(nil, generation), given.Blob, given.Context)
 }
 
 // failed converts an error of a wrapper to the error for the client. field is the path of the

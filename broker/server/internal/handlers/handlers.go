@@ -15,7 +15,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/audit"
 	"github.com/crypto-broker/crypto-broker-operator/broker/defect"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
-	"github.com/crypto-broker/crypto-broker-operator/broker/keys/cache"
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys/datakeycache"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/served"
@@ -41,7 +41,7 @@ type Handlers struct {
 	Audit   *audit.Log
 	sampled atomic.Uint64 // calls of profiles that record a sample
 	// DataKeys caches data keys that key managers have unwrapped.
-	DataKeys *cache.Cache
+	DataKeys *datakeycache.Cache
 	// Sessions has the encrypted sessions.
 	Sessions *session.Store
 	// development admits one measurement at a time. It is nil if the development service
@@ -54,7 +54,7 @@ type Handlers struct {
 
 // NewHandlers returns handlers that have no profiles yet.
 func NewHandlers(logger *slog.Logger, metrics *telemetry.Metrics) *Handlers {
-	h := &Handlers{logger: logger, Metrics: metrics, DataKeys: cache.New(func(err error) {
+	h := &Handlers{logger: logger, Metrics: metrics, DataKeys: datakeycache.New(func(err error) {
 		logger.Warn("data keys of key managers are kept in memory that is not locked, so they may be swapped or be in a core dump", "error", err)
 	})}
 	h.Sessions = session.NewStore(func(err error) {

@@ -16,7 +16,7 @@ import (
 	"strings"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/blob"
-	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/replacement"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/atomicfile"
 )
 
 // maxLine is the size in bytes of the longest line with a wrapped key.
@@ -35,7 +35,7 @@ func (r *Run) files(paths []string) func(yield func(job) bool) error {
 					r.report(name, err)
 					return nil
 				}
-				if !entry.Type().IsRegular() || strings.HasPrefix(entry.Name(), replacement.Prefix) {
+				if !entry.Type().IsRegular() || strings.HasPrefix(entry.Name(), atomicfile.Prefix) {
 					return nil
 				}
 				next := job{name, func(ctx context.Context) (bool, error) { return r.file(ctx, name, name == path) }}
@@ -74,7 +74,7 @@ func (r *Run) file(ctx context.Context, path string, named bool) (already bool, 
 	if err != nil || already {
 		return already, err
 	}
-	return false, replacement.Write(path, info.Mode().Perm(), func(to io.Writer) error { return write(to, fresh) })
+	return false, atomicfile.Write(path, info.Mode().Perm(), func(to io.Writer) error { return write(to, fresh) })
 }
 
 // readWrapped reads the wrapped key of a file, and returns a function that writes the file with

@@ -18,9 +18,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys/keycache"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/pool"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/providers"
-	"github.com/crypto-broker/crypto-broker-operator/broker/keys/recent"
 	"github.com/crypto-broker/crypto-broker-operator/broker/tlsprovider"
 )
 
@@ -36,7 +36,7 @@ type Provider struct {
 	client       *kms.Client
 	transport    *http.Transport
 	slots        *pool.Pool[slot]
-	keys         *recent.Keys
+	keys         *keycache.Keys
 	certificates providers.KeyCertificates
 	// stop ends the check that Open begins, and checked waits for it.
 	stop    context.CancelFunc
@@ -116,7 +116,7 @@ func Open(c *providers.Config, given providers.Credentials) (providers.Provider,
 	if err != nil {
 		return nil, err
 	}
-	p.keys = recent.New(c.CacheFor(), p.find)
+	p.keys = keycache.New(c.CacheFor(), p.find)
 	// The pool has no idle connection that would show whether the service answers.
 	checking, stop := context.WithCancel(context.Background())
 	p.stop = stop

@@ -25,8 +25,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
-// bare returns a client of the protocol without the checks of the broker.
-func (i *installation) bare(t *testing.T) gatewayv1.KeyGatewayServiceClient {
+// uncheckedClient returns a client of the protocol without the checks of the broker.
+func (i *installation) uncheckedClient(t *testing.T) gatewayv1.KeyGatewayServiceClient {
 	t.Helper()
 	roots := x509.NewCertPool()
 	roots.AddCert(i.authority.cert)
@@ -38,7 +38,7 @@ func (i *installation) bare(t *testing.T) gatewayv1.KeyGatewayServiceClient {
 	return gatewayv1.NewKeyGatewayServiceClient(connection)
 }
 
-func within(t *testing.T, d time.Duration, tokens ...string) context.Context {
+func callContext(t *testing.T, d time.Duration, tokens ...string) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	t.Cleanup(cancel)
@@ -52,7 +52,7 @@ func TestNoKeyIsLookedForBeforeItsUseIsAllowed(t *testing.T) {
 	i := install(t)
 	raw := sha256.Sum256([]byte("key"))
 	secret(t, i.manager, "orders", raw[:])
-	client := i.bare(t)
+	client := i.uncheckedClient(t)
 	const good = "Bearer token-of-web"
 	use := func(change func(*gatewayv1.KeyUse)) *gatewayv1.KeyUse {
 		u := &gatewayv1.KeyUse{Profile: "P", Operation: "EncryptData", KeyId: "kms/orders"}
@@ -84,7 +84,7 @@ func TestNoKeyIsLookedForBeforeItsUseIsAllowed(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			i.access.broken.Store(test.broken)
-			_, err := client.Encrypt(within(t, 10*time.Second, test.tokens...), &gatewayv1.EncryptRequest{Use: test.use, Plaintext: []byte("m")})
+			_, err := client.Encrypt(callContext(t, 10*time.Second, test.tokens...), &gatewayv1.EncryptRequest{Use: test.use, Plaintext: []byte("m")})
 			if got := status.Convert(err); got.Code() != test.code || !strings.Contains(got.Message(), test.want) {
 				t.Errorf("got %s %q, want %s and %q", got.Code(), got.Message(), test.code, test.want)
 			}
@@ -94,7 +94,7 @@ func TestNoKeyIsLookedForBeforeItsUseIsAllowed(t *testing.T) {
 		t.Errorf("the key manager was asked %d times", n)
 	}
 	i.access.broken.Store(false)
-	if _, err := client.Encrypt(within(t, 10*time.Second, good), &gatewayv1.EncryptRequest{Use: use(nil), Plaintext: []byte("m")}); err != nil {
+	if _, err := client.Encrypt(callContext(t, 10*time.Second, good), &gatewayv1.EncryptRequest{Use: use(nil), Plaintext: []byte("m")}); err != nil {
 		t.Errorf("an allowed use: %v", err)
 	}
 }
@@ -112,7 +112,7 @@ func TestAKeyIsLookedForInTheNamespaceOfThePodAndForTheAllowedUse(t *testing.T) 
 		"stranger": {asked{"elsewhere", name}, codes.FailedPrecondition},
 	} {
 		before := i.manager.asked.Load()
-		_, err := i.bare(t).DescribeKey(within(t, 10*time.Second, "Bearer token-of-"+token), &gatewayv1.DescribeKeyRequest{
+		_, err := i.uncheckedClient(t).DescribeKey(callContext(t, 10*time.Second, "Bearer token-of-"+token), &gatewayv1.DescribeKeyRequest{
 			Use: &gatewayv1.KeyUse{Profile: "P", Operation: "DecryptData", KeyId: "kms/orders", Version: "7"},
 		})
 		if found := i.last.Load(); status.Code(err) != test.code || *found != test.want {
@@ -145,17 +145,17 @@ func TestAKeyOfOneProfileIsNotRememberedForAnother(t *testing.T) {
 
 func TestAGatewayBoundsWhatStrangersTake(t *testing.T) {
 	i := install(t)
-	client := i.bare(t)
+	client := i.uncheckedClient(t)
 	for sentence, test := range map[string]struct {
 		ctx  context.Context
 		size int
 		code codes.Code
 	}{
 		"a call without a deadline":   {t.Context(), 1, codes.FailedPrecondition},
-		"a call with a long deadline": {within(t, time.Hour), 1, codes.FailedPrecondition},
-		"a large message":             {within(t, 20*time.Second), gateway.MaxMessageSize + 1, codes.ResourceExhausted},
-		"a large input":               {within(t, 20*time.Second), gateway.MaxInputSize + 1, codes.FailedPrecondition},
-		"a large header":              {within(t, 20*time.Second, strings.Repeat("x", 64<<10)), 1, codes.Internal},
+		"a call with a long deadline": {callContext(t, time.Hour), 1, codes.FailedPrecondition},
+		"a large message":             {callContext(t, 20*time.Second), gateway.MaxMessageSize + 1, codes.ResourceExhausted},
+		"a large input":               {callContext(t, 20*time.Second), gateway.MaxInputSize + 1, codes.FailedPrecondition},
+		"a large header":              {callContext(t, 20*time.Second, strings.Repeat("x", 64<<10)), 1, codes.Internal},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			_, err := client.Encrypt(test.ctx, &gatewayv1.EncryptRequest{Plaintext: make([]byte, test.size)})
@@ -175,7 +175,7 @@ func TestAPodHasAShareOfTheRequests(t *testing.T) {
 	i := install(t)
 	release := make(chan struct{})
 	began := make(chan struct{}, 64)
-	i.manager.have("slow", func() (*keys.Key, error) { return nil, keys.ErrNotFound })
+	i.manager.addKey("slow", func() (*keys.Key, error) { return nil, keys.ErrNotFound })
 	i.access.wait = func(pod string) {
 		if pod == "web" {
 			began <- struct{}{}
@@ -183,7 +183,7 @@ func TestAPodHasAShareOfTheRequests(t *testing.T) {
 		}
 	}
 	ask := func(token string) codes.Code {
-		_, err := i.bare(t).DescribeKey(within(t, 25*time.Second, "Bearer token-of-"+token), &gatewayv1.DescribeKeyRequest{
+		_, err := i.uncheckedClient(t).DescribeKey(callContext(t, 25*time.Second, "Bearer token-of-"+token), &gatewayv1.DescribeKeyRequest{
 			Use: &gatewayv1.KeyUse{Profile: "P", Operation: "EncryptData", KeyId: "kms/slow"},
 		})
 		return status.Code(err)

@@ -87,7 +87,7 @@ func (d *demanding) encrypt(t *testing.T, certificate *tls.Certificate) error {
 		t.Fatal(err)
 	}
 	defer func() { _ = connection.Close() }() // the cleanup closes it once
-	_, err = gatewayv1.NewKeyGatewayServiceClient(connection).Encrypt(within(t, 10*time.Second, "Bearer token-of-web"), &gatewayv1.EncryptRequest{
+	_, err = gatewayv1.NewKeyGatewayServiceClient(connection).Encrypt(callContext(t, 10*time.Second, "Bearer token-of-web"), &gatewayv1.EncryptRequest{
 		Use: &gatewayv1.KeyUse{Profile: "P", Operation: "EncryptData", KeyId: "kms/orders"}, Plaintext: []byte("m"),
 	})
 	return err

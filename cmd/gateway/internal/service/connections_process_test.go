@@ -123,7 +123,7 @@ func TestAThousandBrokersShareTheConnectionsOfTwoReplicas(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(connections.Close)
-		replicas[i].manager.have("orders", func() (*keys.Key, error) { return keys.NewRemoteSymmetric("orders", pooled{connections}), nil })
+		replicas[i].manager.addKey("orders", func() (*keys.Key, error) { return keys.NewRemoteSymmetric("orders", pooled{connections}), nil })
 	}
 	var all sync.WaitGroup
 	var failed atomic.Int64

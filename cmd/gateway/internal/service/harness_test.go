@@ -179,7 +179,7 @@ type manager struct {
 
 func newManager() *manager { return &manager{keys: map[string]func() (*keys.Key, error){}} }
 
-func (m *manager) have(id string, key func() (*keys.Key, error)) {
+func (m *manager) addKey(id string, key func() (*keys.Key, error)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.keys[id] = key

@@ -30,7 +30,7 @@ func TestDataKeysAreNotLeftInTheMemoryOfAGateway(t *testing.T) {
 			config := &providers.Config{Name: "bao", Type: providers.OpenBao, Endpoints: []string{os.Getenv(transit)}, OpenBao: &providers.OpenBaoSettings{Engine: "transit"}}
 			opened := must[providers.Provider](t)(providers.Types{providers.OpenBao: openbao.Open}.Open(config, providers.Credentials{providers.Token: []byte("s.test")}))
 			t.Cleanup(opened.Close)
-			m.have("kek", func() (*keys.Key, error) {
+			m.addKey("kek", func() (*keys.Key, error) {
 				return opened.Key(context.Background(), keys.Name{ID: "kek", Use: keys.Use{Profile: "P", Operation: profile.OpUnwrapKey}})
 			})
 		})
@@ -44,7 +44,7 @@ func TestDataKeysAreNotLeftInTheMemoryOfAGateway(t *testing.T) {
 	wraps, unwraps := startReplica(t, url), startReplica(t, url)
 	algorithmName := algorithm.WrapAESGCM.String()
 	wrapper := func(r *replica, operation profile.Operation) keys.Wrapper {
-		client := reach(t, r.address, r.authority).client(t)
+		client := installationAt(t, r.address, r.authority).client(t)
 		var key *keys.Key
 		eventually(t, "the key is there", func() (err error) {
 			key, err = client.Key(t.Context(), named("kek", operation))

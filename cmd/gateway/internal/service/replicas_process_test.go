@@ -79,8 +79,8 @@ func serveAsReplica(t *testing.T, fill func(*manager)) {
 	_, _ = io.Copy(io.Discard, os.Stdin) // only its end matters
 }
 
-// reach returns the options with which a client reaches replicas.
-func reach(t *testing.T, address, authorities string) *installation {
+// installationAt returns the options with which a client reaches replicas.
+func installationAt(t *testing.T, address, authorities string) *installation {
 	t.Helper()
 	dir := t.TempDir()
 	i := &installation{address: address, token: filepath.Join(dir, "token"), authorities: filepath.Join(dir, "ca.crt"), log: &text{}}
@@ -178,7 +178,7 @@ func TestCallsGoOnAfterAReplicaIsKilledAndAfterOneIsStopped(t *testing.T) {
 	}
 	first, second, third := startReplica(t), startReplica(t), startReplica(t)
 	service := startVirtual(t, first, second)
-	i := reach(t, service.listener.Addr().String(), first.authority+second.authority+third.authority)
+	i := installationAt(t, service.listener.Addr().String(), first.authority+second.authority+third.authority)
 	client := i.client(t)
 	var orders *keys.Key
 	eventually(t, "the key is there", func() (err error) {

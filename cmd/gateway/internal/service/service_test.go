@@ -36,13 +36,13 @@ func must[T any](t testing.TB) func(T, error) T {
 
 // local gives the manager a key pair that signs.
 func local(t testing.TB, m *manager, id string, signer crypto.Signer) {
-	m.have(id, func() (*keys.Key, error) { return keys.NewSigning(id, signer, nil) })
+	m.addKey(id, func() (*keys.Key, error) { return keys.NewSigning(id, signer, nil) })
 }
 
 // secret gives the manager an AES key.
 func secret(t testing.TB, m *manager, id string, raw []byte) {
 	cipher := must[*engine.AESGCM](t)(engine.NewAESGCM(raw))
-	m.have(id, func() (*keys.Key, error) { return keys.NewSymmetric(id, cipher).WithVersion("7"), nil })
+	m.addKey(id, func() (*keys.Key, error) { return keys.NewSymmetric(id, cipher).WithVersion("7"), nil })
 }
 
 // byMessage is a key manager that signs messages and takes no digests.
@@ -66,7 +66,7 @@ func TestSignaturesOfTheGatewayVerifyWithTheDescribedKey(t *testing.T) {
 	local(t, i.manager, "rsa", rsaKey)
 	local(t, i.manager, "ecdsa", must[*ecdsa.PrivateKey](t)(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)))
 	local(t, i.manager, "ed25519", edKey)
-	i.manager.have("message", func() (*keys.Key, error) {
+	i.manager.addKey("message", func() (*keys.Key, error) {
 		return keys.NewRemoteSigning("message", edKey.Public(), byMessage{edKey}, nil)
 	})
 	client := i.client(t)
@@ -161,7 +161,7 @@ func TestErrorsOfKeyManagersArriveAsWhatTheyAre(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			asked := i.manager.asked.Load()
-			i.manager.have("bad", func() (*keys.Key, error) { return nil, errors.Join(want, errors.New("at 192.0.2.7")) })
+			i.manager.addKey("bad", func() (*keys.Key, error) { return nil, errors.Join(want, errors.New("at 192.0.2.7")) })
 			_, err := client.Key(t.Context(), named("bad", profile.OpSignData))
 			if !errors.Is(err, want) {
 				t.Errorf("got %v, want %v", err, want)
@@ -266,7 +266,7 @@ func TestTheFilesOfABrokerAreReadAgain(t *testing.T) {
 func TestADataKeyIsWrappedInTheGatewayAndOnlyForItsOperation(t *testing.T) {
 	i := install(t)
 	kek := must[*keys.Key](t)(keys.NewAES("orders", bytes.Repeat([]byte{0x42}, 32)))
-	i.manager.have("orders", func() (*keys.Key, error) { return kek.WithVersion("7"), nil })
+	i.manager.addKey("orders", func() (*keys.Key, error) { return kek.WithVersion("7"), nil })
 	client := i.client(t)
 	algorithmName := algorithm.WrapAESGCM.String()
 	dataKey := bytes.Repeat([]byte{0x17}, 32)

@@ -1,4 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-
-// Package dumps keeps the memory of a program that has keys out of core dumps.
-package dumps
