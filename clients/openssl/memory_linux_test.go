@@ -5,6 +5,7 @@ package openssl_test
 import (
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -67,12 +68,20 @@ func TestAProcessWithOpenSSLTakesLittleMoreMemory(t *testing.T) {
 		fmt.Printf("resident %d\n", memoryWithConnections(t, which))
 		return
 	}
-	const limit = 10 << 20
+	const (
+		limit = 10 << 20
+		// On a busy machine a process may have more garbage, so only the least of some measurements counts.
+		attempts = 5
+	)
 	for _, connections := range []int{10, 100} {
-		usual, more := compareMemory(t, connections)
-		t.Logf("%d connections: crypto/tls %.1f MiB, OpenSSL %.1f MiB more", connections, mebibytes(usual), mebibytes(more))
-		if more > limit {
-			t.Errorf("a process with OpenSSL and %d connections has %d KiB more, expected %d KiB at most", connections, more>>10, limit>>10)
+		least := math.MaxInt
+		for n := 0; n < attempts && least > limit; n++ {
+			usual, more := compareMemory(t, connections)
+			t.Logf("%d connections: crypto/tls %.1f MiB, OpenSSL %.1f MiB more", connections, mebibytes(usual), mebibytes(more))
+			least = min(least, more)
+		}
+		if least > limit {
+			t.Errorf("a process with OpenSSL and %d connections has at least %d KiB more in %d measurements, expected %d KiB at most", connections, least>>10, attempts, limit>>10)
 		}
 	}
 }
