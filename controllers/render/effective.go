@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
@@ -21,10 +22,22 @@ import (
 // The rest is for the signature.
 const MaxSetSize = 1<<20 - 16<<10
 
+// Version identifies the spec of an object. An object that was deleted and created again has
+// another UID, and the same generation.
+type Version struct {
+	UID        types.UID
+	Generation int64
+}
+
+// VersionOf returns the version of an object.
+func VersionOf(object metav1.Object) Version {
+	return Version{object.GetUID(), object.GetGeneration()}
+}
+
 // Verdict says whether an object is part of its namespace's set.
 type Verdict struct {
-	// Generation is the metadata.generation that the verdict is about.
-	Generation int64
+	// Version is the version of the object that the verdict is about.
+	Version Version
 	// Accepted reports whether the object is part of the set.
 	Accepted bool
 	// NoRoom reports whether the rollout has reached brokers, but the set has no room for both
@@ -163,7 +176,7 @@ type candidate struct {
 	cluster     bool
 	object      string // metadata.name
 	created     metav1.Time
-	generation  int64
+	version     Version
 	spec        *v1alpha1.ProfileSpec
 }
 
@@ -180,13 +193,13 @@ func collect(namespaced []v1alpha1.CryptoProfile, cluster []v1alpha1.ClusterCryp
 	for i := range namespaced {
 		o := &namespaced[i]
 		if o.DeletionTimestamp.IsZero() {
-			all = append(all, candidate{Name(o.Name, &o.Spec), false, o.Name, o.CreationTimestamp, o.Generation, &o.Spec})
+			all = append(all, candidate{Name(o.Name, &o.Spec), false, o.Name, o.CreationTimestamp, VersionOf(o), &o.Spec})
 		}
 	}
 	for i := range cluster {
 		o := &cluster[i]
 		if o.DeletionTimestamp.IsZero() && Selects(&o.Spec, ns.Labels) {
-			all = append(all, candidate{Name(o.Name, &o.Spec.ProfileSpec), true, o.Name, o.CreationTimestamp, o.Generation, &o.Spec.ProfileSpec})
+			all = append(all, candidate{Name(o.Name, &o.Spec.ProfileSpec), true, o.Name, o.CreationTimestamp, VersionOf(o), &o.Spec.ProfileSpec})
 		}
 	}
 	return all
@@ -256,7 +269,7 @@ func compile(candidates []candidate) (data []byte, parts []Part, err error) {
 }
 
 func (r *Result) judge(c candidate, verdict Verdict) {
-	verdict.Generation = c.generation
+	verdict.Version = c.version
 	if c.cluster {
 		r.Cluster[c.object] = verdict
 		return

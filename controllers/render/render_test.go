@@ -121,7 +121,7 @@ func verdicts(result Result) []byte {
 	for kind, all := range map[string]map[string]Verdict{"ClusterCryptoProfile": result.Cluster, "CryptoProfile": result.Namespaced} {
 		for _, name := range slices.Sorted(maps.Keys(all)) {
 			v := all[name]
-			fmt.Fprintf(&b, "%s %s generation %d: accepted=%t %s: %s\n", kind, name, v.Generation, v.Accepted, v.Reason, v.Message)
+			fmt.Fprintf(&b, "%s %s generation %d: accepted=%t %s: %s\n", kind, name, v.Version.Generation, v.Accepted, v.Reason, v.Message)
 		}
 	}
 	lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")

@@ -69,7 +69,7 @@ func (r *reconciler) getCluster(ctx context.Context, name types.NamespacedName) 
 }
 
 // verdict returns the verdict on the object in a namespace. It returns false if there is none
-// about the current generation.
+// about the current version of the object.
 func (o object) verdict(known state.Namespace) (render.Verdict, bool) {
 	if known.Decision == nil {
 		return render.Verdict{}, false
@@ -79,7 +79,7 @@ func (o object) verdict(known state.Namespace) (render.Verdict, bool) {
 		verdicts = known.Decision.Cluster
 	}
 	verdict := verdicts[o.GetName()]
-	return verdict, verdict.Generation == o.GetGeneration()
+	return verdict, verdict.Version == render.VersionOf(o)
 }
 
 // request is an action that the annotation of the object requests.

@@ -82,7 +82,7 @@ func (r *clusterReconciler) sum(ctx context.Context, p *v1alpha1.ClusterCryptoPr
 	if !p.DeletionTimestamp.IsZero() {
 		return total{}, true, nil
 	}
-	all, complete := r.totals.of(p.Name, p.Generation)
+	all, complete := r.totals.of(p.Name, render.VersionOf(p))
 	if !complete {
 		return total{}, false, nil
 	}
@@ -133,12 +133,12 @@ func sameButDigests(a, b *v1alpha1.ClusterProfileStatus) bool {
 }
 
 // isComplete reports whether so many namespaces are all that the profile selects. It
-// looks at all namespaces once for each generation: when a profile is new, when it
+// looks at all namespaces once for each version: when a profile is new, when it
 // has changed, and when this process has just begun. Namespaces that come and go after
 // that are reconciled, and so update the total.
 func (r *clusterReconciler) isComplete(ctx context.Context, p *v1alpha1.ClusterCryptoProfile, known int) (bool, error) {
 	name := client.ObjectKeyFromObject(p)
-	if r.memory.isComplete(name, p.Generation) {
+	if r.memory.isComplete(name, render.VersionOf(p)) {
 		return true, nil
 	}
 	var namespaces corev1.NamespaceList
@@ -155,7 +155,7 @@ func (r *clusterReconciler) isComplete(ctx context.Context, p *v1alpha1.ClusterC
 	if known < selected {
 		return false, nil
 	}
-	r.memory.setComplete(name, p.Generation)
+	r.memory.setComplete(name, render.VersionOf(p))
 	return true, nil
 }
 

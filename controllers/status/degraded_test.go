@@ -90,7 +90,7 @@ func TestAStatusTellsOfTheWorstNamespacesAndOfFiftyAtMost(t *testing.T) {
 	for _, in := range namespaces {
 		tally.update(in.status.Name, map[string]*share{"orders": {inNamespace: in, brokers: &distribute.Summary{}}})
 	}
-	all, _ := tally.of("orders", 0)
+	all, _ := tally.of("orders", render.Version{})
 	found := all.perNamespace
 	if len(found) != v1alpha1.MaxPerNamespace {
 		t.Fatalf("found %d namespaces", len(found))

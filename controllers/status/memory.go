@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/state"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
 // settledDelay is how long a status waits that differs only in numbers. So pods that are created
@@ -75,9 +76,9 @@ type remembered struct {
 	// propagatedGeneration is the generation that was propagated before the profile was written
 	// as not propagated, or 0.
 	propagatedGeneration int64
-	// completeGeneration is the generation of a ClusterCryptoProfile that is known in all of its
-	// namespaces, or 0.
-	completeGeneration int64
+	// completeVersion is the version of a ClusterCryptoProfile that is known in all of its
+	// namespaces, or zero.
+	completeVersion render.Version
 	// findings are the values of the metric for the profile.
 	findings findings
 }
@@ -233,13 +234,13 @@ func (m *memory) isBehind(name types.NamespacedName, version string) (behind boo
 	return behind
 }
 
-// isComplete reports whether this generation is known in all namespaces of the profile.
-func (m *memory) isComplete(name types.NamespacedName, generation int64) (complete bool) {
-	m.update(name, func(known *remembered) { complete = known.completeGeneration == generation })
+// isComplete reports whether this version is known in all namespaces of the profile.
+func (m *memory) isComplete(name types.NamespacedName, version render.Version) (complete bool) {
+	m.update(name, func(known *remembered) { complete = known.completeVersion == version })
 	return complete
 }
 
-// setComplete remembers that this generation is known in all namespaces of the profile.
-func (m *memory) setComplete(name types.NamespacedName, generation int64) {
-	m.update(name, func(known *remembered) { known.completeGeneration = generation })
+// setComplete remembers that this version is known in all namespaces of the profile.
+func (m *memory) setComplete(name types.NamespacedName, version render.Version) {
+	m.update(name, func(known *remembered) { known.completeVersion = version })
 }

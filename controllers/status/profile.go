@@ -223,15 +223,15 @@ func sameButDigest(a, b *v1alpha1.ProfileStatus) bool {
 }
 
 // verdictOn returns the verdict on a CryptoProfile. It returns false if the decision is about
-// another generation.
+// another version of it.
 func verdictOn(p *v1alpha1.CryptoProfile, decided *state.Decision) (render.Verdict, bool) {
 	if decided.Excluded {
 		return render.Verdict{
-			Generation: p.Generation,
-			Reason:     v1alpha1.ReasonNamespaceExcluded,
-			Message:    "Namespace " + p.Namespace + " never gets profiles: brokers are not injected into its pods.",
+			Version: render.VersionOf(p),
+			Reason:  v1alpha1.ReasonNamespaceExcluded,
+			Message: "Namespace " + p.Namespace + " never gets profiles: brokers are not injected into its pods.",
 		}, true
 	}
 	verdict, ok := decided.Namespaced[p.Name]
-	return withSet(verdict, decided), ok && verdict.Generation == p.Generation
+	return withSet(verdict, decided), ok && verdict.Version == render.VersionOf(p)
 }

@@ -18,6 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/state"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
 func TestNumbersAreWrittenAFewAtATimeAndDelayNoOtherStatus(t *testing.T) {
@@ -71,5 +73,17 @@ func TestNumbersAreWrittenAFewAtATimeAndDelayNoOtherStatus(t *testing.T) {
 	}
 	if later := write([]pending{profile("another", time.Time{})}); later != 0 || !slices.Equal(written, []string{"another"}) {
 		t.Errorf("found %q written and going on after %s, expected another change to be written", written, later)
+	}
+}
+
+func TestAVerdictOnAnObjectSaysNothingOfALaterOneOfItsName(t *testing.T) {
+	p := &v1alpha1.CryptoProfile{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "orders", UID: "1", Generation: 1}}
+	decided := &state.Decision{Namespaced: map[string]render.Verdict{"orders": {Version: render.VersionOf(p), Accepted: true}}}
+	if _, judged := verdictOn(p, decided); !judged {
+		t.Error("found no verdict on the object that the decision is about")
+	}
+	p.UID = "2"
+	if verdict, judged := verdictOn(p, decided); judged {
+		t.Errorf("found %+v for an object that was created after the decision", verdict)
 	}
 }

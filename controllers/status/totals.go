@@ -54,8 +54,8 @@ type sums struct {
 	// rollingWith is the digest of the profile there.
 	rolling     int
 	rollingWith string
-	// generations counts the shares by the generation that they are about.
-	generations map[int64]int
+	// versions counts the shares by the version of the profile that they are about.
+	versions map[render.Version]int
 	// special are the namespaces that have more to report than numbers.
 	special map[string]bool
 }
@@ -77,7 +77,7 @@ func (t *totals) update(namespace string, shares map[string]*share) (changed []s
 	for name, s := range shares {
 		all, known := t.profiles[name]
 		if !known {
-			all = &sums{shares: map[string]*share{}, generations: map[int64]int{}, special: map[string]bool{}}
+			all = &sums{shares: map[string]*share{}, versions: map[render.Version]int{}, special: map[string]bool{}}
 			t.profiles[name] = all
 		}
 		if before := all.shares[namespace]; before == nil || !reflect.DeepEqual(before, s) {
@@ -99,7 +99,7 @@ func (a *sums) add(namespace string, s *share) {
 	i, _ := slices.BinarySearchFunc(a.ordered, s, bySeverity)
 	a.ordered = slices.Insert(a.ordered, i, s)
 	a.brokers = addUp(a.brokers, *s.brokers, 1)
-	a.generations[s.verdict.Generation]++
+	a.versions[s.verdict.Version]++
 	if !s.verdict.Accepted {
 		a.refused++
 	}
@@ -121,8 +121,8 @@ func (a *sums) remove(namespace string) {
 		a.ordered = slices.Delete(a.ordered, i, i+1)
 	}
 	a.brokers = addUp(a.brokers, *s.brokers, -1)
-	if a.generations[s.verdict.Generation]--; a.generations[s.verdict.Generation] == 0 {
-		delete(a.generations, s.verdict.Generation)
+	if a.versions[s.verdict.Version]--; a.versions[s.verdict.Version] == 0 {
+		delete(a.versions, s.verdict.Version)
 	}
 	if !s.verdict.Accepted {
 		a.refused--
@@ -134,15 +134,15 @@ func (a *sums) remove(namespace string) {
 }
 
 // of returns the total of a profile. It returns false while the state in a namespace is about
-// another generation.
-func (t *totals) of(name string, generation int64) (total, bool) {
+// another version of it.
+func (t *totals) of(name string, version render.Version) (total, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	a, known := t.profiles[name]
 	if !known {
 		return total{}, true
 	}
-	if a.generations[generation] != len(a.shares) {
+	if a.versions[version] != len(a.shares) {
 		return total{}, false
 	}
 	all := total{namespaces: len(a.shares), brokers: a.brokers, refused: a.refused, perNamespace: listed(a.ordered)}

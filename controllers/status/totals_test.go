@@ -17,7 +17,7 @@ import (
 
 // shareOf returns the numbers of a profile in a namespace, derived from the given number.
 func shareOf(p conditions, namespace string, n int) *share {
-	verdict := render.Verdict{Generation: 1, Accepted: n%5 != 0, Reason: v1alpha1.ReasonValid}
+	verdict := render.Verdict{Version: render.Version{UID: "1", Generation: 1}, Accepted: n%5 != 0, Reason: v1alpha1.ReasonValid}
 	if n%7 == 0 {
 		verdict.Held = "held"
 	}
@@ -47,13 +47,15 @@ func TestTheSumsAreThoseOfWhatIsKnownLast(t *testing.T) {
 	for namespace, s := range last {
 		anew.update(namespace, map[string]*share{"orders": s})
 	}
-	found, complete := running.of("orders", 1)
-	want, _ := anew.of("orders", 1)
+	found, complete := running.of("orders", render.Version{UID: "1", Generation: 1})
+	want, _ := anew.of("orders", render.Version{UID: "1", Generation: 1})
 	if !complete || !reflect.DeepEqual(found, want) || found.namespaces != len(last) {
 		t.Errorf("found %+v (complete: %t), expected %+v", found, complete, want)
 	}
-	if _, complete := running.of("orders", 2); complete {
-		t.Error("what is known of generation 1 counts as known of generation 2")
+	for _, other := range []render.Version{{UID: "1", Generation: 2}, {UID: "2", Generation: 1}} {
+		if _, complete := running.of("orders", other); complete {
+			t.Errorf("what is known of generation 1 of an object counts as known of %+v", other)
+		}
 	}
 	for namespace := range last {
 		running.update(namespace, nil)
@@ -97,7 +99,7 @@ func TestNewsOfANamespaceCostTheSameHoweverManyThereAre(t *testing.T) {
 		return testing.AllocsPerRun(100, func() {
 			n++
 			all.update("ns-00042", map[string]*share{"orders": shareOf(p, "ns-00042", n%2*2+1)})
-			all.of("orders", 1)
+			all.of("orders", render.Version{UID: "1", Generation: 1})
 		})
 	}
 	if few, many := cost(100), cost(10_000); many > 2*few {
