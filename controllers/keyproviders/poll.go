@@ -158,7 +158,7 @@ func (p *poller) poll(ctx context.Context) {
 	for pod, known := range p.gateways {
 		if !listed[pod] || time.Since(known.answered) > patience {
 			delete(p.gateways, pod)
-			note(changed, known.providers, nil)
+			p.noteAll(changed) // also those that only this gateway lacked
 		}
 	}
 	var keys []types.NamespacedName
@@ -236,14 +236,18 @@ func (p *poller) take(pod types.UID, answer *gateway, changed map[types.UID]bool
 	case answer.providers == nil:
 		return // the gateway was dropped while it was asked
 	case known == nil:
-		// A provider may be missing that should be there.
-		for uid := range p.objects {
-			changed[uid] = true
-		}
+		p.noteAll(changed) // a provider may be missing that should be there
 	default:
 		note(changed, known.providers, answer.providers)
 	}
 	p.gateways[pod] = answer
+}
+
+// noteAll adds all providers to changed. The caller holds the lock.
+func (p *poller) noteAll(changed map[types.UID]bool) {
+	for uid := range p.objects {
+		changed[uid] = true
+	}
 }
 
 // note adds the providers that differ to changed.
