@@ -12,9 +12,12 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -68,6 +71,29 @@ func TestAnAnnotationIsThePatchThatCostsTheAPIServerLeast(t *testing.T) {
 	}}
 	if !reflect.DeepEqual(found, want) {
 		t.Errorf("found the patch %s, expected %v", body, want)
+	}
+}
+
+func TestAnAnnotationThatTheAPIServerGivesUpIsWrittenAgain(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusConflict)
+		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","code":409,"message":"the object has been modified"}`)
+	}))
+	defer server.Close()
+	pods, err := podClient(&rest.Config{Host: server.URL}, scheme.Scheme, server.Client())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := injectedPod(func(p *corev1.Pod) { p.ManagedFields, p.Status.PodIP = nil, "" })
+	d := distributorOf(fake.NewClientBuilder().WithObjects(pod).Build())
+	d.pods, d.options.Annotate = pods, true
+	if err := d.SetTarget(t.Context(), pod.Namespace, Target{Digest: "sha256:11"}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = d.write(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(pod)})
+	if !apierrors.IsConflict(err) {
+		t.Errorf("found %v, expected the conflict, so that the queue tries again", err)
 	}
 }
 

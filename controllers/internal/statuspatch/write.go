@@ -53,10 +53,11 @@ func Write(ctx context.Context, c client.Client, object client.Object, status an
 
 // IsGone reports whether a patch with the UID of an object was refused because the object is
 // gone, or another one has its name. The API server calls the latter a change of the UID,
-// which is invalid.
+// which is invalid. A conflict means that the object is there and others write it all the
+// time, so that the API server gave up.
 func IsGone(err error) bool {
 	cause, invalid := apierrors.StatusCause(err, metav1.CauseTypeFieldValueInvalid)
-	return apierrors.IsNotFound(err) || apierrors.IsConflict(err) || invalid && cause.Field == "metadata.uid"
+	return apierrors.IsNotFound(err) || invalid && cause.Field == "metadata.uid"
 }
 
 // replacing returns the fields of status for a merge patch, without the fields that others names.
