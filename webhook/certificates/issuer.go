@@ -154,6 +154,8 @@ func (i *Issuer) usable(secret *corev1.Secret, state *authorities) (*x509.Certif
 		return leaf, "it has other names than the Service"
 	case expired(leaf, now):
 		return leaf, "it has expired"
+	case now.Before(leaf.NotBefore):
+		return leaf, "it is not valid yet, because the clock was ahead"
 	case !ofCurrent && !now.Before(state.current.made().Add(settle)):
 		return leaf, "there is a new authority"
 	case !now.Before(renewal(leaf)) && (!ofCurrent || leaf.NotAfter.Before(state.current.certificate.NotAfter)):

@@ -145,6 +145,19 @@ func TestACertificateIsRenewedAfterTwoThirdsOfItsTimeAndNotBefore(t *testing.T) 
 	}
 }
 
+func TestACertificateOfAGatewayThatIsNotValidYetIsReplaced(t *testing.T) {
+	g := newGateways(t)
+	right := g.clock.Now()
+	g.renew()
+	g.clock.SetTime(renewal(g.leaf()))
+	g.renew()
+	g.clock.SetTime(right)
+	g.renew()
+	if err := g.accepts(g.leaf(), g.published); err != nil {
+		t.Errorf("brokers refuse the gateway after its clock was set back: %v", err)
+	}
+}
+
 func TestWhatSomebodyDoesToTheSecretsOfAGatewayIsUndone(t *testing.T) {
 	broken := []byte("garbage")
 	for sentence, test := range map[string]struct {

@@ -276,3 +276,21 @@ func TestACertificateNeverOutlivesItsAuthority(t *testing.T) {
 		t.Error("the Secret changed although it can't be written")
 	}
 }
+
+// A machine may begin with a clock that is ahead, and set it later.
+func TestACertificateThatIsNotValidYetIsReplaced(t *testing.T) {
+	w := newTestCluster(webhookConfigurations()...)
+	pass(t, w.replica(w.client))
+	right := w.clock.Now()
+	w.clock.Step(3 * 24 * time.Hour)
+	replica := w.replica(w.client)
+	pass(t, replica)
+
+	w.clock.SetTime(right)
+	pass(t, replica)
+	for webhook, bundle := range w.bundles(t) {
+		if err := w.accepts(replica, bundle); err != nil {
+			t.Errorf("%s can't call the replica: %v", webhook, err)
+		}
+	}
+}

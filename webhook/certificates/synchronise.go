@@ -120,6 +120,9 @@ func (c *Certificates) renewalDue(authority *x509.Certificate) bool {
 		return true
 	}
 	leaf := c.current().Leaf
+	if c.clock.Now().Before(leaf.NotBefore) {
+		return true // it was signed while the clock was ahead
+	}
 	if !leaf.NotAfter.Before(authority.NotAfter) {
 		// A serving certificate does not outlive its authority, so a new one would expire at the
 		// same time.
