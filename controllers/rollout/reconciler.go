@@ -204,6 +204,8 @@ func (r *reconciler) rolling(o object, digest string) (in where) {
 		known := r.namespaces.Of(ns)
 		verdict, is := o.verdict(known)
 		switch {
+		case known.Decision != nil && known.Decision.Excluded:
+			continue // it never gets profiles, so there is no verdict to wait for
 		case known.Decision != nil && known.Decision.Failure != "":
 			return where{unknown: true, problem: fmt.Sprintf("Waits for namespace %s. %s", ns.Name, known.Decision.Failure)}
 		case !is, verdict.Rolling != "" && verdict.Rolling != digest:
