@@ -2,24 +2,25 @@
 
 package quoted
 
-import "strings"
+import "bytes"
 
 // part is the number of consecutive bytes that count as a quotation.
 const part = 12
 
 // Any reports whether text contains 12 consecutive bytes of one of the secrets, or the whole of a
-// shorter secret.
-func Any(text string, secrets ...string) bool {
+// shorter secret. It makes no copy of a secret.
+func Any(text string, secrets ...[]byte) bool {
+	searched := []byte(text)
 	for _, secret := range secrets {
 		switch {
-		case secret == "":
+		case len(secret) == 0:
 		case len(secret) <= part:
-			if strings.Contains(text, secret) {
+			if bytes.Contains(searched, secret) {
 				return true
 			}
 		default:
-			for at := 0; at+part <= len(text); at++ {
-				if strings.Contains(secret, text[at:at+part]) {
+			for at := 0; at+part <= len(searched); at++ {
+				if bytes.Contains(secret, searched[at:at+part]) {
 					return true
 				}
 			}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -92,5 +93,45 @@ func TestAConnectionThatTheServerClosedCostsNoCall(t *testing.T) {
 		if _, err := p.Key(t.Context(), keys.Name{ID: "a"}); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestARefusedRequestIsNotCopied counts memory: what the client allocates for a refusal and not for a success is a copy that
+// nobody overwrites.
+func TestARefusedRequestIsNotCopied(t *testing.T) {
+	const plaintext = 4 << 20
+	refuse := false
+	p := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		switch _, err := io.Copy(io.Discard, r.Body); {
+		case err != nil:
+			t.Error(err)
+		case r.Method == http.MethodGet:
+			_, _ = io.WriteString(w, `{"data": {"type": "aes256-gcm96", "latest_version": 1, "keys": {"1": 1}}}`)
+		case refuse:
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, `{"errors": ["no room"]}`)
+		default:
+			_, _ = io.WriteString(w, `{"data": {"ciphertext": "vault:v1:AAAA"}}`)
+		}
+	})
+	key, err := p.Key(t.Context(), keys.Name{ID: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	allocated := func() uint64 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if _, _, _, err := key.Cipher(t.Context()).SealRandom(make([]byte, plaintext), nil); err == nil {
+			t.Error("a call whose reply has no ciphertext succeeds")
+		} else if refuse != strings.Contains(err.Error(), "no room") {
+			t.Error(err)
+		}
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	usual := allocated()
+	refuse = true
+	if refused := allocated(); refused > usual+plaintext/2 {
+		t.Errorf("a refused request of %d bytes allocates %d bytes, another one %d", plaintext, refused, usual)
 	}
 }

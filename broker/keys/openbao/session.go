@@ -174,7 +174,7 @@ func (s *session) send(ctx context.Context, method, path, token string, body []b
 	case err != nil:
 		return s.unavailable(ctx, what, err)
 	case response.StatusCode >= 300:
-		return s.refused(what, response.StatusCode, data, token, string(body))
+		return s.refused(what, response.StatusCode, data, []byte(token), body)
 	case reply == nil:
 		return nil
 	}
@@ -194,7 +194,7 @@ func (s *session) unavailable(ctx context.Context, what string, err error) error
 
 // refused returns the error of a reply that is not a success. The text of the reply is left out
 // if it quotes the request.
-func (s *session) refused(what string, status int, data []byte, sent ...string) error {
+func (s *session) refused(what string, status int, data []byte, sent ...[]byte) error {
 	var kind error
 	switch status {
 	case http.StatusBadRequest:
@@ -221,10 +221,12 @@ func (s *session) refused(what string, status int, data []byte, sent ...string) 
 	if reply.Sealed {
 		reason = "the server is sealed"
 	}
-	if quoted.Any(reason, sent...) {
+	const longest = 200
+	// The comparison with a request takes as long as both are, so it has no more of the reason than
+	// what is shown, and as much again.
+	if quoted.Any(reason[:min(len(reason), 2*longest)], sent...) {
 		reason = "the reason quotes the request and is not shown"
 	}
-	const longest = 200
 	if len(reason) > longest {
 		reason = reason[:longest] + "…"
 	}

@@ -9,7 +9,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"slices"
 
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
@@ -56,8 +55,12 @@ func (c *Config) exporter(ctx context.Context, name string, stdout io.Writer) (s
 }
 
 // secrets returns the values of headers.
-func (c *collector) secrets() []string {
-	return append(slices.Collect(maps.Values(c.headers)), c.authorization)
+func (c *collector) secrets() [][]byte {
+	values := [][]byte{[]byte(c.authorization)}
+	for _, value := range c.headers {
+		values = append(values, []byte(value))
+	}
+	return values
 }
 
 func (c *collector) overGRPC(ctx context.Context, t target, secure *tlsprovider.Client) (sdk.SpanExporter, error) {

@@ -22,7 +22,7 @@ const (
 type problems struct {
 	logger *slog.Logger
 	// secrets are the values of headers, which a collector may quote.
-	secrets []string
+	secrets [][]byte
 
 	mu      sync.Mutex
 	logged  time.Time // when the last problem was logged, zero for never
