@@ -5,6 +5,7 @@ package cryptobroker
 import (
 	"bytes"
 	"context"
+	"errors"
 )
 
 // WrappedKey is a wrapped key with its context.
@@ -55,7 +56,7 @@ func (c *Client) UnwrapKey(ctx context.Context, r UnwrapKeyRequest) (result Unwr
 		}
 		return err
 	})
-	if err == nil && result.DataKey == nil {
+	if err == nil && len(result.DataKey) == 0 {
 		err = p.missing("data key")
 	}
 	if err != nil {
@@ -146,8 +147,13 @@ func (p *call) unwrapped(wire []byte) (key UnwrappedKey, err error) {
 			failed.message = string(f.bytes)
 		}
 	}
-	if failed.failed() {
+	switch {
+	case f.err != nil:
+		return key, f.err
+	case failed.failed():
 		key.Err = failed.error(p.op, p.profile)
+	case len(key.DataKey) == 0:
+		return key, errors.New("it has neither a data key nor an error for a wrapped key")
 	}
-	return key, f.err
+	return key, nil
 }

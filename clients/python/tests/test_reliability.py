@@ -25,6 +25,7 @@ from cryptobroker._exchange import METHOD
 from cryptobroker._operations import HASH_DATA
 from cryptobroker._settings import settings_of
 from cryptobroker._stubs.cryptobroker.stream.v1 import stream_pb2
+from cryptobroker._stubs.cryptobroker.v1 import data_keys_pb2
 
 
 async def _hash(client: Either, input: bytes = b"abc") -> None:
@@ -152,6 +153,31 @@ class _Ends(grpc.GenericRpcHandler):
     def _hash(self, _: bytes, context: grpc.ServicerContext) -> Any:
         self.unary.append(context.time_remaining())
         return HASH_DATA.reply(hash_value_raw=b"digest")
+
+
+class _Replies(grpc.GenericRpcHandler):
+    """A broker with the same reply to each call."""
+
+    def __init__(self, socket: str, reply: bytes) -> None:
+        self.reply = reply
+        self.server = grpc.server(concurrent.futures.ThreadPoolExecutor(2), [self])
+        self.server.add_insecure_port(f"unix:{socket}")
+        self.server.start()
+
+    def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[Any, Any]:
+        return grpc.unary_unary_rpc_method_handler(lambda _, __: self.reply)
+
+
+async def test_a_wrapped_key_without_a_data_key_and_an_error_is_an_error_of_the_call(
+    make_client: MakeClient, folder: Path
+) -> None:
+    results = [data_keys_pb2.UnwrapResult(data_key=b"data"), data_keys_pb2.UnwrapResult()]
+    reply = data_keys_pb2.UnwrapBatchResponse(results=results)
+    broker = _Replies(str(folder / "s"), reply.SerializeToString())
+    client = make_client(folder / "s", profile="Data", exchange=False)
+    with pytest.raises(cryptobroker.CryptoBrokerError, match="data key or error"):
+        await client.unwrap_batch([cryptobroker.WrappedKey(b"wrapped")] * 2)
+    broker.server.stop(None).wait()
 
 
 async def test_the_time_that_a_call_has_waited_is_not_given_to_it_again(

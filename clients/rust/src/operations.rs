@@ -232,10 +232,11 @@ operation!(
     /// A call of [`Client::unwrap_batch`].
     UnwrapBatch, UnwrapBatchRequest => UnwrapBatchResponse, UnwrappedKeys, |reply, client| {
         let keys = reply.results.into_iter().map(|key| match key.code {
-            0 => Ok(key.data_key),
-            code => Err(Failure::new(Code::from_number(code), key.message).into_error(UnwrapKey::NAME, "")),
+            0 if key.data_key.is_empty() => Err("data key or error for each wrapped key"),
+            0 => Ok(Ok(key.data_key)),
+            code => Ok(Err(Failure::new(Code::from_number(code), key.message).into_error(UnwrapKey::NAME, ""))),
         });
-        Ok(UnwrappedKeys { keys: keys.collect(), deprecation: warning_of(client, reply.metadata) })
+        Ok(UnwrappedKeys { keys: keys.collect::<Result<_, _>>()?, deprecation: warning_of(client, reply.metadata) })
     }
 );
 

@@ -134,6 +134,8 @@ def unwrap_batch(
 
 def _unwrapped(call: Call[UnwrapBatchResult], result: data_keys_pb2.UnwrapResult) -> UnwrappedKey:
     if not result.code:
+        if not result.data_key:
+            raise ValueError("data key or error for each wrapped key")
         return UnwrappedKey(result.data_key)
     error = error_of(code_of(result.code), call.operation.name, call.profile, result.message)
     return UnwrappedKey(None, error)

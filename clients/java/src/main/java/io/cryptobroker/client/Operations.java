@@ -350,7 +350,7 @@ final class Operations {
 
   private static UnwrappedKey unwrapped(UnwrapResult result, String profile) {
     if (result.getCode() == 0) {
-      return new UnwrappedKey(result.getDataKey().toByteArray(), null);
+      return new UnwrappedKey(present(result.getDataKey(), "data key or error for each key"), null);
     }
     Failure failure = Failure.of(Code.of(result.getCode()), result.getMessage());
     return new UnwrappedKey(null, new CryptoBrokerException("UnwrapBatch", profile, failure));
