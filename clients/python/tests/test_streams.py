@@ -186,6 +186,27 @@ async def test_a_canceled_task_ends_its_stream(broker: Broker) -> None:
                 await call
 
 
+@pytest.mark.parametrize("before", [0, 1 << 20])
+async def test_a_stream_that_another_task_reads_can_be_closed(shared: Broker, before: int) -> None:
+    async with cryptobroker.AsyncClient(socket=shared.socket, profile="Data") as client:
+        reads = asyncio.Event()
+
+        async def stuck() -> AsyncIterator[bytes]:
+            if before:
+                yield bytes(before)
+            reads.set()
+            await asyncio.Event().wait()
+
+        stream = client.encrypt_stream(stuck(), key_id="orders")
+        task = asyncio.ensure_future(_read(stream))
+        await reads.wait()
+        await stream.aclose()
+        with pytest.raises(cryptobroker.CanceledError):
+            await task
+        with pytest.raises(cryptobroker.CanceledError, match="the stream was closed before its end"):
+            await anext(stream)
+
+
 async def test_a_closed_client_ends_its_streams(make_client: MakeClient, shared: Broker) -> None:
     client = make_client(shared.socket, profile="Data")
     stream = _stream(client, "encrypt_stream", [bytes(1 << 20)] * 30, key_id="orders")

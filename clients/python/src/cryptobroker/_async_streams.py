@@ -90,6 +90,7 @@ class AsyncCipherStream(AsyncIterator[bytes]):
         self._threads = threads
         self._stream = stream
         self._handle = handle
+        self._turn = asyncio.Lock()  # locked while a thread uses the stream
 
     @property
     def result(self) -> StreamResult:
@@ -100,15 +101,17 @@ class AsyncCipherStream(AsyncIterator[bytes]):
         return self
 
     async def __anext__(self) -> bytes:
-        piece = await in_thread(self._threads, lambda: next(self._stream, None), self._handle)
+        async with self._turn:
+            piece = await in_thread(self._threads, lambda: next(self._stream, None), self._handle)
         if piece is None:
             raise StopAsyncIteration
         return piece
 
     async def aclose(self) -> None:
-        """Ends the stream."""
+        """Ends the stream. Who still reads it gets a CanceledError, unless it was at its end."""
         self._handle.cancel()
-        self._stream.close()
+        async with self._turn:
+            self._stream.close()
 
     async def __aenter__(self) -> AsyncCipherStream:
         return self

@@ -78,6 +78,10 @@ class Stream(Generic[T]):
         """Returns the first message."""
         return self.message(start=self.call.request)
 
+    def closed(self) -> CryptoBrokerError:
+        """Returns the error of a stream that is read after it was closed before its end."""
+        return self.call.error(Code.CANCELED, "the stream was closed before its end")
+
     def lacks_end(self) -> CryptoBrokerError:
         """Returns the error of a stream of replies that ends too early."""
         return self.call.error(Code.INTERNAL, "the replies cannot be read: they have no end")

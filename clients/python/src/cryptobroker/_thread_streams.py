@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import threading
 from collections.abc import Generator, Iterable, Iterator
 from types import TracebackType
@@ -149,6 +150,7 @@ class CipherStream(Iterator[bytes]):
         self._stream = stream
         self._result: StreamResult | None = None
         self._written = False
+        self._closed = False
         self._pieces = self._run(source)
 
     @property
@@ -162,10 +164,16 @@ class CipherStream(Iterator[bytes]):
         return self
 
     def __next__(self) -> bytes:
-        return next(self._pieces)
+        if self._closed and self._result is None:
+            raise self._stream.closed()  # the end of the iteration would say that the output is complete
+        try:
+            return next(self._pieces)
+        except concurrent.futures.CancelledError:  # the wait for the input ended with the stream
+            raise self._stream.closed() from None
 
     def close(self) -> None:
-        """Ends the stream."""
+        """Ends the stream. Who reads it afterwards gets a CanceledError, unless it was at its end."""
+        self._closed = True
         self._pieces.close()
 
     def __enter__(self) -> CipherStream:
