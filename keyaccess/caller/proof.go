@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-jose/go-jose/v4/json"
 
@@ -35,6 +36,12 @@ type proofClaims struct {
 // identity identifies a proof in the table of proofs. A client chooses jti, so it is unique for
 // one key only.
 func (p *proof) identity(thumbprint string) identity { return identityOf(thumbprint, p.claims.ID) }
+
+// issued returns the time of a proof that checkProof has accepted.
+func (p *proof) issued() time.Time {
+	issued, _ := numericDate(*p.claims.IssuedAt)
+	return issued
+}
 
 // checkProof checks the proof of a request with a token, as RFC 9449, section 4.3, says. It does not look for replays.
 func (v *Verifier) checkProof(from *keySource, request Request, token, bound string) (*proof, *Error) {

@@ -251,12 +251,47 @@ func TestAFullTableOfProofsRefusesCalls(t *testing.T) {
 	w.accept(as("alice"))
 }
 
+func TestAClockThatIsSetBackMakesNoUsedProofGoodAgain(t *testing.T) {
+	const life = DefaultProofAge + DefaultSkew
+	for sentence, pauses := range map[string][]time.Duration{
+		"generation after generation": {life, life},
+		"both generations at once":    {2 * life},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			w := newFixture(t, nil)
+			used, unused := w.request(w.bound()), w.request(w.bound())
+			w.accept(used)
+			for _, pause := range pauses {
+				w.clock.Add(pause)
+				w.accept(w.request(w.bound()))
+			}
+			w.clock.Add(-2 * life)
+			w.refuse(used, Unavailable, "clock of this service was set back")
+			w.refuse(unused, Unavailable, "clock of this service was set back")
+			w.clock.Add(time.Second)
+			w.accept(w.request(w.bound()))
+		})
+	}
+}
+
+func TestTheOldestProofThatIsAllowedIsAcceptedAtAnyTime(t *testing.T) {
+	w := newFixture(t, nil)
+	token := w.issuer.Token(with(w.issuer.Claims("alice", w.prover.Key), map[string]any{"exp": w.clock.Now().Add(time.Hour).Unix()}))
+	for range 30 {
+		w.clock.Add(11 * time.Second)
+		now := w.clock.Now()
+		for _, issued := range []time.Time{now.Add(DefaultSkew), now, now.Add(time.Second - DefaultProofAge)} {
+			w.accept(w.prove(token, nil, map[string]any{"iat": issued.Unix()}))
+		}
+	}
+}
+
 func TestTheTableOfProofsStaysBounded(t *testing.T) {
 	const limit = 100
 	r, now := newReplays(limit, 90*time.Second), time.Now()
 	for i := range 10000 {
 		now = now.Add(500 * time.Millisecond)
-		r.add(identityOf(fmt.Sprint(i)), identityOf(fmt.Sprint(i%7)), now)
+		r.add(identityOf(fmt.Sprint(i)), identityOf(fmt.Sprint(i%7)), now, now)
 		if size := len(r.current.proofs) + len(r.previous.proofs); size > limit {
 			t.Fatalf("found %d proofs, expected at most %d", size, limit)
 		}

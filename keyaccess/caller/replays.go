@@ -15,10 +15,17 @@ const (
 	fresh = iota
 	replayed
 	full
+	// forgotten is the answer about a proof that may have been used before, since it is not younger
+	// than one that is not remembered any more. Only a clock that was set back makes such a proof
+	// valid.
+	forgotten
 )
 
 // replays remembers proofs for at least as long as they can be used. It has two generations: a new one begins after the life of
 // a proof, and then the one before the last is forgotten. So nothing has to be searched for what is old.
+//
+// Setting the clock changes how old a proof is, but not when a generation begins. After the clock was set back, a proof that is
+// forgotten may be young enough again. So replays refuses every proof that is not younger than a forgotten one.
 type replays struct {
 	limit int
 	life  time.Duration
@@ -26,16 +33,19 @@ type replays struct {
 	mu                sync.Mutex
 	current, previous generation
 	began             time.Time
+	// newest is the time of issue of the newest proof that is not remembered any more.
+	newest time.Time
 }
 
 // generation has the proofs of a time, and how many of them each caller has.
 type generation struct {
 	proofs  map[identity]struct{}
 	callers map[identity]int
+	newest  time.Time // when the newest proof was issued
 }
 
 func newGeneration() generation {
-	return generation{map[identity]struct{}{}, map[identity]int{}}
+	return generation{proofs: map[identity]struct{}{}, callers: map[identity]int{}}
 }
 
 func newReplays(limit int, life time.Duration) *replays {
@@ -44,24 +54,41 @@ func newReplays(limit int, life time.Duration) *replays {
 
 // add remembers a proof of a caller. It is full for a caller with half of the table, so that one caller cannot shut out all
 // others.
-func (r *replays) add(proof, caller identity, now time.Time) int {
+func (r *replays) add(proof, caller identity, issued, now time.Time) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch age := now.Sub(r.began); {
 	case age >= 2*r.life:
+		r.forget(r.previous)
+		r.forget(r.current)
 		r.current, r.previous, r.began = newGeneration(), newGeneration(), now
 	case age >= r.life:
+		r.forget(r.previous)
 		r.current, r.previous, r.began = newGeneration(), r.current, now
 	}
 	if r.current.has(proof) || r.previous.has(proof) {
 		return replayed
+	}
+	if !issued.After(r.newest) {
+		return forgotten
 	}
 	if len(r.current.proofs)+len(r.previous.proofs) >= r.limit || r.current.callers[caller]+r.previous.callers[caller] >= r.limit/2 {
 		return full
 	}
 	r.current.proofs[proof] = struct{}{}
 	r.current.callers[caller]++
+	r.current.newest = later(r.current.newest, issued)
 	return fresh
+}
+
+// forget notes that the proofs of a generation are not remembered any more.
+func (r *replays) forget(g generation) { r.newest = later(r.newest, g.newest) }
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 // size returns how many proofs are remembered.

@@ -161,9 +161,11 @@ func (v *Verifier) verify(ctx context.Context, request Request, scheme, text str
 	if refused != nil {
 		return Caller{}, refused
 	}
-	switch v.replays.add(proof.identity(bound), callerIdentity(found), v.config.Now()) {
+	switch v.replays.add(proof.identity(bound), callerIdentity(found), proof.issued(), v.config.Now()) {
 	case replayed:
 		return Caller{}, invalidProof("the proof was used before")
+	case forgotten:
+		return Caller{}, unavailable("the clock of this service was set back, and a proof of that time may have been used before")
 	case full:
 		return Caller{}, unavailable("this service has no room to remember more proofs at this time")
 	}
