@@ -79,6 +79,12 @@ func (c *chain) checkpoint(out []byte, event string, now time.Time, signer crypt
 	return out, nil
 }
 
+// lostLine returns the beginning of a line that says how many records were lost. It also follows a write
+// that failed, so that a verifier accepts a part of a line before it. Then the number may be 0.
+func (c *chain) lostLine(now time.Time, records uint64) []byte {
+	return appendNumber(appendHead(nil, "lost", now, c.broker), "records", int64(records)) //nolint:gosec // no broker lives for 2^63 calls
+}
+
 // statement returns the text that a checkpoint signs: the name of the chain, the number of lines,
 // and the hash of the last line.
 func (c *chain) statement() []byte {

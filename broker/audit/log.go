@@ -82,6 +82,7 @@ type Log struct {
 	fresh    bool      // whether the output has begun a file that has no line yet
 	reported time.Time // when the log said that records are lost
 	failing  bool
+	unknown  bool // whether the output may end with a part of lines that it did not take
 	cut      bool // whether the log has given up lines that the output may have, so that no further lines may follow
 }
 
@@ -284,8 +285,8 @@ func (l *Log) writeLines(now time.Time, b *batch, lost uint64, ending bool) (wri
 	if l.fresh {
 		out = c.add(out, appendText(appendHead(nil, "continue", now, c.broker), "public_key", l.key))
 	}
-	if lost > 0 {
-		out = c.add(out, appendNumber(appendHead(nil, "lost", now, c.broker), "records", int64(lost))) //nolint:gosec // no broker lives for 2^63 calls
+	if lost > 0 || l.unknown {
+		out = c.add(out, c.lostLine(now, lost))
 	}
 	if b != nil {
 		from := 0
@@ -324,7 +325,11 @@ func (l *Log) startLine(now time.Time) []byte {
 
 // rotate signs the lines of the file, and begins a new file.
 func (l *Log) rotate(now time.Time) error {
-	out, err := l.state.chain.checkpoint(nil, "checkpoint", now, l.options.Signer)
+	c, out := &l.state.chain, []byte(nil)
+	if l.unknown {
+		out = c.add(out, c.lostLine(now, 0))
+	}
+	out, err := c.checkpoint(out, "checkpoint", now, l.options.Signer)
 	if err == nil {
 		l.state.signed = now
 		_, err = l.write(out, true)
@@ -340,9 +345,10 @@ func (l *Log) rotate(now time.Time) error {
 
 func (l *Log) write(out []byte, sync bool) (written bool, err error) {
 	if err := l.send(out); err != nil {
+		l.unknown = true
 		return false, err
 	}
-	l.saved, l.dirty, l.fresh = l.state, true, false
+	l.saved, l.dirty, l.fresh, l.unknown = l.state, true, false, false
 	if !sync {
 		return true, nil
 	}

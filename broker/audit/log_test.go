@@ -320,6 +320,74 @@ func TestAWriteThatIsTornIsNotTakenForDamage(t *testing.T) {
 	}
 }
 
+// filling is an output that is full, and fails in the middle of the next writes.
+type filling struct {
+	memory
+	failures int // how many writes fail
+	full     bool
+}
+
+func (f *filling) Write(lines []byte) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.failures == 0 {
+		f.text.Write(lines)
+		return nil
+	}
+	f.failures--
+	f.text.Write(append(lines[:50:50], '\n'))
+	return errors.New("no space left on device")
+}
+
+func (f *filling) fill(failures int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.failures, f.full = failures, true
+}
+
+func (f *filling) Full() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.full
+}
+
+func (f *filling) Rotate() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.full = false
+	return nil
+}
+
+func TestACheckpointThatIsTornIsNotTakenForDamage(t *testing.T) {
+	for sentence, failures := range map[string]int{
+		"only the checkpoint before a new file": 1,
+		"the record after it as well":           2,
+		"and all of it once more":               4,
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			var f filling
+			log := newLog(t, &f)
+			write(t, log, 0, 2)
+			f.fill(failures)
+			failed := 0
+			for n := 2; f.Full(); n++ {
+				if err := log.Write(t.Context(), record(n)); err != nil {
+					failed++
+				}
+			}
+			write(t, log, 8, 9)
+			log.Close()
+			r, err := verify(f.text.String())
+			if err != nil {
+				t.Fatalf("%v in\n%s", err, f.text.String())
+			}
+			if int(r.Lost) != failed || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "not a complete line") { //nolint:gosec // a handful
+				t.Errorf("%d records failed and the report is %+v, expected as many lost ones and a note about a line", failed, r)
+			}
+		})
+	}
+}
+
 func TestACallDoesNotWaitLongerThanItsContext(t *testing.T) {
 	var m memory
 	blocked := make(chan struct{})

@@ -5,6 +5,7 @@ package audit
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"crypto"
 	"crypto/x509"
 	"encoding/base64"
@@ -24,7 +25,7 @@ type Verifier struct {
 	key    crypto.PublicKey // nil to take the keys that the log names
 	report Report
 	chain  *chain // nil before the first line
-	torn   string // the place of a partial line that no start has followed yet
+	torn   string // the place of the first partial line that no start, continue or lost has followed yet
 	ended  bool
 	lines  int // of the file
 	file   string
@@ -99,13 +100,13 @@ func (v *Verifier) damaged(problem string, arguments ...any) error {
 func (v *Verifier) line(text []byte) error {
 	l, err := parseLine(text)
 	if err != nil {
-		if v.torn != "" || v.chain == nil || v.ended {
+		if v.chain == nil || v.ended {
 			return v.damaged("%v", err)
 		}
-		v.torn = v.place() // valid only before a start, or after a write that failed
+		v.torn = cmp.Or(v.torn, v.place()) // valid only before a start, or after writes that failed
 		return nil
 	}
-	if v.torn != "" && l.fields.Event != "start" && l.fields.Event != "lost" {
+	if v.torn != "" && l.fields.Event != "start" && l.fields.Event != "continue" && l.fields.Event != "lost" {
 		return v.damaged("continues after %s, which is not a complete line", v.torn)
 	}
 	switch l.fields.Event {
@@ -120,7 +121,9 @@ func (v *Verifier) line(text []byte) error {
 		return err
 	}
 	switch l.fields.Event {
-	case "start", "continue", "checkpoint":
+	case "start", "checkpoint":
+	case "continue":
+		v.noteTorn()
 	case "lost":
 		v.noteTorn()
 		v.report.Lost += l.fields.Records
