@@ -3,10 +3,12 @@
 package profile_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -208,5 +210,31 @@ func TestEachMistakeIsNamedAtItsPlace(t *testing.T) {
 				t.Errorf("served %q despite the mistake", set.Names())
 			}
 		})
+	}
+}
+
+// TestManyEmptyProfilesAreReadInTheTimeOfTheirNumber uses a file with which time that grows with the square of the number would
+// be minutes.
+func TestManyEmptyProfilesAreReadInTheTimeOfTheirNumber(t *testing.T) {
+	const number = 40_000
+	began := time.Now()
+	_, problems := profile.Compile("p.yaml", []byte(strings.Repeat("- {}\n", number)))
+	if len(problems) != 2*number { // no name and no operation
+		t.Errorf("found %d problems, expected %d", len(problems), 2*number)
+	}
+	if took := time.Since(began); took > 30*time.Second {
+		t.Errorf("it took %s", took)
+	}
+}
+
+func TestATagMakesNoOtherTextABoolean(t *testing.T) {
+	const file = "- Name: P\n  API: {HashData: {HashAlg: sha-256}}\n  Audit: {Level: all, Required: !!bool %s}\n"
+	for text, want := range map[string]string{
+		"yes": "found the boolean yes, expected true or false", "1": "found the boolean 1, expected true or false", "True": "",
+	} {
+		_, problems := profile.Compile("p.yaml", fmt.Appendf(nil, file, text))
+		if got := problems.String(); !strings.HasSuffix(got, want) || (want == "") != (got == "") {
+			t.Errorf("%s: got %q, expected %q", text, got, want)
+		}
 	}
 }

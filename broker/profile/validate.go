@@ -34,8 +34,9 @@ func (v validator) document(doc *Document) {
 	v.settings(at.Field("Settings"), doc.Settings)
 	v.kms(at.Field("KMS"), doc.KMS)
 	first := map[nameAndSide]int{}
+	unread := v.failedWithin("API")
 	for i := range doc.Profiles {
-		v.profile(yamlfile.Item(i), &doc.Profiles[i])
+		v.profile(yamlfile.Item(i), &doc.Profiles[i], unread[i])
 		v.unique(yamlfile.Item(i).Field("Name"), doc.Profiles, i, first)
 	}
 	v.alone(doc.Profiles, first)
@@ -69,12 +70,13 @@ func (v validator) unique(at yamlfile.Place, profiles []Profile, i int, first ma
 	v.Invalid[before], v.Invalid[i] = true, true
 }
 
-func (v validator) profile(at yamlfile.Place, p *Profile) {
+// profile checks a profile. unread reports whether the file has operations that could not be read.
+func (v validator) profile(at yamlfile.Place, p *Profile, unread bool) {
 	v.name(at.Field("Name"), at, p.Name)
 	v.settings(at.Field("Settings"), p.Settings)
 	v.kms(at.Field("KMS"), p.KMS)
 	api := at.Field("API")
-	if p.API == (API{}) && !v.anyPresent(api, sectionNames...) && !v.failedWithin(api) {
+	if p.API == (API{}) && !v.anyPresent(api, sectionNames...) && !unread {
 		v.Add(api, at, "offers no operation, expected at least one of %s", yamlfile.List(sectionNames))
 	}
 	for _, row := range sections {
@@ -227,14 +229,15 @@ func (v validator) anyPresent(at yamlfile.Place, names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return v.Present(at.Field(name)) })
 }
 
-// failedWithin reports whether a field of the map has a problem.
-func (v validator) failedWithin(at yamlfile.Place) bool {
+// failedWithin returns the indices of the profiles whose field with this name has a problem in it.
+func (v validator) failedWithin(name string) map[int]bool {
+	found := map[int]bool{}
 	for where := range v.Failed {
-		if where.Profile == at.Profile && strings.HasPrefix(where.Path, at.Path+".") {
-			return true
+		if strings.HasPrefix(where.Path, name+".") {
+			found[where.Profile] = true
 		}
 	}
-	return false
+	return found
 }
 
 func printable(s string) bool {

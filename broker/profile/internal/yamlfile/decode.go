@@ -216,11 +216,13 @@ func (d *decoder) into(n *yaml.Node, at Place, value reflect.Value) {
 		}
 		value.SetInt(number)
 	case reflect.Bool:
-		if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!bool" {
+		// A tag may say that another text is a boolean, such as "!!bool yes".
+		isTrue := strings.EqualFold(n.Value, "true")
+		if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!bool" || !isTrue && !strings.EqualFold(n.Value, "false") {
 			d.mismatch(n, at, value.Type())
 			return
 		}
-		value.SetBool(strings.EqualFold(n.Value, "true"))
+		value.SetBool(isTrue)
 	default:
 		panic(fmt.Sprintf("profile: no rule reads a %s", value.Type()))
 	}
