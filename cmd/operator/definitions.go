@@ -32,10 +32,10 @@ const (
 )
 
 // watched are the resources without which the operator cannot begin.
-var watched = []string{"cryptoprofiles", "clustercryptoprofiles"}
+var watched = []string{"cryptoprofiles", "clustercryptoprofiles", "keyproviders", "clusterkeyproviders", "keyaccesspolicies", "keyaccesspeers"}
 
-// awaitDefinitions returns nil once the API server has the resource definitions of profiles, or
-// when ctx ends. A manager that begins without the definitions would end with an error. While a
+// awaitDefinitions returns nil once the API server has the definitions of all watched resources, or
+// when ctx ends. A manager that begins without one of them ends with an error after two minutes. While a
 // definition is missing, it answers probes at the address, unless that is "0": the process lives
 // and is not ready.
 func awaitDefinitions(ctx context.Context, kubernetes *rest.Config, healthAddress string) error {
@@ -47,7 +47,7 @@ func awaitDefinitions(ctx context.Context, kubernetes *rest.Config, healthAddres
 	if err != nil || len(missing) == 0 {
 		return err
 	}
-	sentence := fmt.Sprintf("the resource definitions %s are not installed, and the operator begins once they are: set crds.install=true of the chart, or apply config/crd", strings.Join(missing, " and "))
+	sentence := fmt.Sprintf("the resource definitions %s are not installed, and the operator begins once they are: set crds.install=true of the chart, or apply config/crd", strings.Join(missing, ", "))
 	log.Log.Info(sentence)
 	stop, err := answerProbes(ctx, healthAddress, sentence)
 	if err != nil {

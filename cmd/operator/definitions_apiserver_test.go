@@ -110,7 +110,8 @@ func TestAnOperatorThatStartsBeforeItsResourceDefinitionsSaysSoAndBeginsByItself
 		}
 	})
 
-	const sentence = "the resource definitions cryptoprofiles.cryptobroker.io and clustercryptoprofiles.cryptobroker.io are not installed, and the operator begins once they are"
+	const sentence = "the resource definitions cryptoprofiles.cryptobroker.io, clustercryptoprofiles.cryptobroker.io, keyproviders.cryptobroker.io, clusterkeyproviders.cryptobroker.io, " +
+		"keyaccesspolicies.cryptobroker.io, keyaccesspeers.cryptobroker.io are not installed, and the operator begins once they are"
 	eventually(t, "the operator says what is missing", func() error {
 		code, _, err := answer("http://" + health + "/healthz")
 		if err != nil || code != http.StatusOK {
