@@ -69,6 +69,7 @@ func repeatedSeeds() map[string][]repetition {
 	}
 	certificate := []repetition{
 		often(named, empty(certPoints)), often(named, message{}.text(certPoints, "x")), often(named, empty(certSubject)), often(named, empty(certMetadata)),
+		often(named, empty(certKey)), often(nil, message{}.text(certKey, "x")),
 	}
 	encrypt := []repetition{
 		often(named, empty(dataKey)), often(named, empty(dataCipherMetadata)), often(named, empty(cipherAAD), dataCipherMetadata), often(named, empty(dataMetadata)),
