@@ -46,6 +46,20 @@ type printer struct {
 	output *commandline.Choice
 	stdout io.Writer
 	logger *slog.Logger
+	lines  *checkedOutput // the output of logger
+}
+
+// checkedOutput keeps the first error of an output, because a logger returns none.
+type checkedOutput struct {
+	to  io.Writer
+	err error
+}
+
+// Write implements io.Writer.
+func (o *checkedOutput) Write(line []byte) (int, error) {
+	written, err := o.to.Write(line)
+	o.err = cmp.Or(o.err, err)
+	return written, err
 }
 
 func (p *printer) open(cmd *cobra.Command) error {
@@ -66,13 +80,14 @@ func (p *printer) open(cmd *cobra.Command) error {
 	default:
 		return program.Usagef("the environment variable CRYPTO_BROKER_LOG_OUTPUT is %q, expected stdout or stderr", name)
 	}
+	p.lines = &checkedOutput{to: output}
 	options := &slog.HandlerOptions{Level: level}
 	var handler slog.Handler
 	switch name := os.Getenv("CRYPTO_BROKER_LOG_FORMAT"); strings.ToLower(name) {
 	case "", "json":
-		handler = slog.NewJSONHandler(spelledOnce{output}, options)
+		handler = slog.NewJSONHandler(spelledOnce{p.lines}, options)
 	case "text":
-		handler = slog.NewTextHandler(output, options)
+		handler = slog.NewTextHandler(p.lines, options)
 	default:
 		return program.Usagef("the environment variable CRYPTO_BROKER_LOG_FORMAT is %q, expected json or text", name)
 	}
@@ -102,7 +117,7 @@ func (p *printer) print(r *result, took time.Duration) error {
 	if r.took != "" {
 		p.log(fmt.Sprintf("%s took %d µs", r.took, took.Microseconds()))
 	}
-	return nil
+	return p.lines.err
 }
 
 // writeObject writes a JSON object on a line, its fields in their order.
