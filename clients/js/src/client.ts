@@ -56,7 +56,9 @@ export type Health = "UNKNOWN" | "SERVING" | "NOT_SERVING";
  * backoff and full jitter, until the retry budget is spent or the time of the call is over. All
  * operations but `health` are repeated, because a broker stores nothing of them.
  *
- * Requests are copied before a method returns. The client overwrites its copies after use.
+ * Requests are copied before a method returns. The client overwrites the messages that it makes and
+ * receives after use, but not a request that it could not send, nor the copies of gRPC and of the
+ * protobuf library.
  */
 export class Client implements AsyncDisposable {
   readonly #settings: Settings;
