@@ -42,7 +42,7 @@ func TestBrokersUseTheKeysOfATokenThroughTheGateway(t *testing.T) {
 	t.Cleanup(device.Close)
 	i := install(t)
 	for _, id := range []string{"orders", "ed25519", "rsa", "p256"} {
-		i.manager.have(id, func() (*keys.Key, error) { return device.Key(t.Context(), keys.Name{ID: id}) })
+		i.manager.addKey(id, func() (*keys.Key, error) { return device.Key(t.Context(), keys.Name{ID: id}) })
 	}
 	client := i.client(t)
 
