@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/status"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/server"
@@ -202,6 +203,20 @@ var endings = map[string]func(t *testing.T, b *broker, conn *grpc.ClientConn){
 	},
 }
 
+// awaitReady waits until the broker has accepted a connection. The broker refuses connections while
+// all that the caller may have are busy, and gRPC then tries again.
+func awaitReady(t *testing.T, conn *grpc.ClientConn) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
+	defer cancel()
+	for state := conn.GetState(); state != connectivity.Ready; state = conn.GetState() {
+		conn.Connect()
+		if !conn.WaitForStateChange(ctx, state) {
+			t.Fatalf("the connection is still %s", state)
+		}
+	}
+}
+
 // The share of a caller is small, so that even a small leak makes calls fail.
 func TestACallerHasItsWholeShareAgainWhateverEndsItsCalls(t *testing.T) {
 	for sentence, end := range endings {
@@ -212,7 +227,10 @@ func TestACallerHasItsWholeShareAgainWhateverEndsItsCalls(t *testing.T) {
 			for range 2 * smallCalls {
 				end(t, b, conn)
 			}
-			awaitMetrics(t, b, "crypto_broker_requests_in_flight 0")
+			// The broker accepts this connection after all earlier ones. Only a connection that has
+			// ended has no calls that the broker still has to read.
+			awaitReady(t, conn)
+			awaitMetrics(t, b, `crypto_broker_connections{container="a"} 1`, "crypto_broker_requests_in_flight 0")
 			awaitStreams(t, 0)
 			// A message of this size takes all memory that the caller may have.
 			ask(t, conn, methodEncrypt, encryption("P", raw(gcmKey), gcmNonce, strings.Repeat("x", smallMemory/2)))
