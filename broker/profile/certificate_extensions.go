@@ -81,6 +81,11 @@ func (p *NamePolicy) AllowsURI(uri string) bool {
 	return slices.ContainsFunc(p.uri, func(u pattern.URI) bool { return u.Matches(uri) })
 }
 
+// CoversURI reports whether a pattern allows every URI that another pattern allows.
+func (p *NamePolicy) CoversURI(other string) bool {
+	return slices.ContainsFunc(p.uri, func(u pattern.URI) bool { return u.Covers(other) })
+}
+
 // AllowsEmail reports whether a mail address matches a pattern. The local part has to be
 // equal, unless the pattern has "*" there. The domain has to match as a DNS name.
 func (p *NamePolicy) AllowsEmail(address string) bool {
@@ -212,6 +217,11 @@ func (p *PointPolicy) Rule() PointRule { return p.rule }
 // MatchesURI reports whether a URL matches a pattern, as in [NamePolicy.AllowsURI].
 func (p *PointPolicy) MatchesURI(url string) bool {
 	return slices.ContainsFunc(p.uri, func(u pattern.URI) bool { return u.Matches(url) })
+}
+
+// CoversURI is [NamePolicy.CoversURI] for distribution points.
+func (p *PointPolicy) CoversURI(other string) bool {
+	return slices.ContainsFunc(p.uri, func(u pattern.URI) bool { return u.Covers(other) })
 }
 
 func compilePoints(c *CRLDistributionPoints) *PointPolicy {

@@ -83,6 +83,10 @@ func (v validator) keyIDs(at yamlfile.Place, keys []KeyID) {
 // AllowsAnyKey reports whether a valid list allows every key of the broker.
 func AllowsAnyKey(keys []KeyID) bool { return len(keys) == 1 && keys[0].ID == AnyKeyID }
 
+// IsOfKeyProvider reports whether a key of this id is not in the broker's directory, so that
+// AnyKeyID does not stand for it. Such an id has a slash.
+func IsOfKeyProvider(id string) bool { return strings.Contains(id, "/") }
+
 // NamesKeyProviders reports whether one of the profiles lists a key of a key provider, whose id
 // is <provider>/<id>.
 func NamesKeyProviders(profiles []Profile) bool {
@@ -150,7 +154,7 @@ func (p *KeyPolicy) Allows(id string) bool {
 		return false
 	}
 	_, ok := p.pins[id]
-	return ok || p.any && !strings.Contains(id, "/")
+	return ok || p.any && !IsOfKeyProvider(id)
 }
 
 // IDs returns the ids of the listed keys, sorted.

@@ -344,6 +344,38 @@ var cases = map[string]comparing{
 			URI: []string{"spiffe://shop.example/ns/a/b"}, Email: []string{"root@shop.example"},
 		}
 	}},
+	"patterns with a wildcard inside the old ones": {
+		base: func(p *profile.Profile) {
+			p.API.SignCertificate.SubjectAltNames.URI = []string{"spiffe://*.example/ns/*"}
+			p.API.SignCertificate.CRLDistributionPoints.URI = []string{"http://*.example/*/crl/*"}
+		},
+		change: func(p *profile.Profile) {
+			p.API.SignCertificate.SubjectAltNames.URI = []string{"spiffe://shop.example/ns/*", "spiffe://*.example/ns/a/*/b", "spiffe://*.EXAMPLE/ns/a*"}
+			p.API.SignCertificate.CRLDistributionPoints.URI = []string{"http://*.example/a/crl/b*", "http://a.example/*/crl/*/c"}
+		},
+	},
+	"patterns with a wildcard that reaches beyond the old ones": {
+		base: func(p *profile.Profile) {
+			p.API.SignCertificate.SubjectAltNames.URI = []string{"spiffe://shop.example/ns/*/sa", "spiffe://shop.example/job/a*"}
+		},
+		change: func(p *profile.Profile) {
+			p.API.SignCertificate.SubjectAltNames.URI = []string{"spiffe://shop.example/ns/*", "spiffe://*.example/ns/a/sa", "spiffe://shop.example/job/*"}
+		},
+		weaker: map[string]string{
+			"API.SignCertificate.SubjectAltNames.URI": `alternative names may also match "spiffe://*.example/ns/a/sa", "spiffe://shop.example/job/*", "spiffe://shop.example/ns/*"`,
+		},
+	},
+	"IPv4-mapped addresses in the network of all IPv6 addresses": {
+		base: func(p *profile.Profile) { p.API.SignCertificate.SubjectAltNames.IP = []string{"::/0"} },
+		change: func(p *profile.Profile) {
+			p.API.SignCertificate.SubjectAltNames.IP = []string{"2001:db8::/32", "::ffff:10.0.0.1", "::ffff:0.0.0.0/96"}
+		},
+		weaker: map[string]string{"API.SignCertificate.SubjectAltNames.IP": `alternative names may also match "::ffff:0.0.0.0/96", "::ffff:10.0.0.1"`},
+	},
+	"fewer IPv4-mapped addresses": {
+		base:   func(p *profile.Profile) { p.API.SignCertificate.SubjectAltNames.IP = []string{"::ffff:0.0.0.0/96"} },
+		change: func(p *profile.Profile) { p.API.SignCertificate.SubjectAltNames.IP = []string{"::ffff:10.0.0.0/104"} },
+	},
 	"patterns that the old ones do not cover": {
 		change: func(p *profile.Profile) {
 			p.API.SignCertificate.SubjectAltNames = &profile.SubjectAltNames{
@@ -392,6 +424,13 @@ var cases = map[string]comparing{
 		base:   func(p *profile.Profile) { p.API.EncryptData.KeyIDs = []profile.KeyID{{ID: profile.AnyKeyID}} },
 		change: func(p *profile.Profile) { p.API.EncryptData.KeyIDs = []profile.KeyID{{ID: "other"}} },
 	},
+	"a key of a key provider where every key of the broker could be used": {
+		base: func(p *profile.Profile) { p.API.EncryptData.KeyIDs = []profile.KeyID{{ID: profile.AnyKeyID}} },
+		change: func(p *profile.Profile) {
+			p.API.EncryptData.KeyIDs = []profile.KeyID{{ID: "other"}, {ID: "hsm/orders"}}
+		},
+		weaker: map[string]string{"API.EncryptData.KeyIds": `"hsm/orders" may be used, only any key could`},
+	},
 	"keys of requests where every key of the broker could be used": {
 		base:   func(p *profile.Profile) { p.API.EncryptData.KeyIDs = []profile.KeyID{{ID: profile.AnyKeyID}} },
 		change: func(p *profile.Profile) { p.API.EncryptData.KeyIDs = nil },
@@ -420,6 +459,26 @@ var cases = map[string]comparing{
 			"API.DataKeys.WrapAlgs": "data keys may be wrapped with rsa-oaep-sha-1, which the profile refused",
 			"API.DataKeys":          "GenerateDataKey, WrapKey, UnwrapKey, RewrapKey, GetPublicKey and DecryptStream are no longer approved by FIPS 140-3: WrapAlgs has rsa-oaep-sha-1, which FIPS 140-3 does not approve",
 		},
+	},
+	"wrapping algorithms in another order, as strong": {
+		base: func(p *profile.Profile) {
+			p.API.DataKeys.WrapAlgs = []string{"rsa-oaep-sha-384", "aes-gcm", "rsa-oaep-sha-256"}
+		},
+		change: func(p *profile.Profile) {
+			p.API.DataKeys.WrapAlgs = []string{"aes-gcm", "rsa-oaep-sha-256", "rsa-oaep-sha-384"}
+		},
+	},
+	"a weaker wrapping algorithm that comes first": {
+		base:   func(p *profile.Profile) { p.API.DataKeys.WrapAlgs = []string{"rsa-oaep-sha-384", "rsa-oaep-sha-1"} },
+		change: func(p *profile.Profile) { p.API.DataKeys.WrapAlgs = []string{"rsa-oaep-sha-1", "rsa-oaep-sha-384"} },
+		weaker: map[string]string{"API.DataKeys.WrapAlgs": "new data keys are wrapped with rsa-oaep-sha-1, they were wrapped with rsa-oaep-sha-384"},
+	},
+	"a wrapping algorithm without a context that is left over": {
+		base: func(p *profile.Profile) {
+			p.API.DataKeys.WrapAlgs, p.API.DataKeys.Context = []string{"aes-gcm", "aes-kw"}, "optional"
+		},
+		change: func(p *profile.Profile) { p.API.DataKeys.WrapAlgs = []string{"aes-kw"} },
+		weaker: map[string]string{"API.DataKeys.WrapAlgs": "new data keys are wrapped with aes-kw, they were wrapped with aes-gcm"},
 	},
 	"another protocol of sessions": {
 		change: func(p *profile.Profile) { p.API.Session.Protocols = []string{"SESSION-V1", "session-v2"} },
@@ -604,7 +663,32 @@ var cases = map[string]comparing{
 	"a digest with another algorithm that limits the strength": {
 		base:   func(p *profile.Profile) { p.API.SignData = legacy("ecdsa", "sha-384", "ECDSA", 384, 521) },
 		change: func(p *profile.Profile) { p.API.SignData = legacy("rsa", "sha-256", "RSA", 7680, 8192) },
-		weaker: map[string]string{"API.SignData": "SignData has a strength of 128 bits by SHA-256; it had 192 bits by ECDSA keys of 384 bits"},
+		weaker: map[string]string{"API.SignData.SignAlg": `"rsa" has a strength of 128 bits by SHA-256, "ecdsa" had 192 bits by ECDSA keys of 384 bits`},
+	},
+	"a weaker digest with another kind of keys, in a hybrid": {
+		base: func(p *profile.Profile) {
+			p.API.SignData = legacy("ecdsa+ml-dsa-65", "sha-384", "ECDSA", 384, 521)
+			p.API.SignData.SigningMode = "hybrid"
+		},
+		change: func(p *profile.Profile) {
+			p.API.SignData = legacy("rsa+ml-dsa-65", "sha-256", "RSA", 7680, 8192)
+			p.API.SignData.SigningMode = "hybrid"
+		},
+		weaker: map[string]string{"API.SignData.SignAlg": `"rsa+ml-dsa-65" has a strength of 128 bits by SHA-256, "ecdsa+ml-dsa-65" had 192 bits by ECDSA keys of 384 bits`},
+	},
+	"smaller keys of another kind that only verify, in a hybrid": {
+		base: func(p *profile.Profile) {
+			p.API.SignData = legacy("rsa+ml-dsa-65", "sha-384", "RSA", 3072, 8192)
+			p.API.SignData.SigningMode = "hybrid"
+		},
+		change: func(p *profile.Profile) {
+			p.API.SignData = legacy("ecdsa+ml-dsa-65", "sha-384", "ECDSA", 256, 521)
+			p.API.SignData.SigningMode = "hybrid"
+			p.API.SignData.KeyConstraints.Subject = map[string]profile.KeySize{"ECDSA": {MinKeySize: 224, MaxKeySize: 521}}
+		},
+		weaker: map[string]string{
+			"API.SignData.KeyConstraints.Subject.ECDSA": "signatures of ECDSA keys of 224 bits are accepted, which have a strength of 112 bits; RSA keys of 3072 bits had 128 bits",
+		},
 	},
 	"Ed25519 in the place of a stronger ECDSA": {
 		base:   func(p *profile.Profile) { p.API.SignData = legacy("ecdsa", "sha-384", "ECDSA", 384, 521) },

@@ -16,7 +16,9 @@ var _ = compares("DataKeys", (*comparison).dataKeys)
 func (c *comparison) dataKeys(old, changed side) {
 	before, after := old.DataKeys, changed.DataKeys
 	const at = "API.DataKeys."
-	c.wrapAlgorithms(at+"WrapAlgs", before, after)
+	if c.wrapAlgorithms(at+"WrapAlgs", before, after); !c.says(at + "WrapAlgs") {
+		c.firstAlgorithms(at+"WrapAlgs", before, after)
+	}
 	c.shorter(at+"KeySize", "the data key", before.KeySize, after.KeySize)
 	// The values, the strictest first. Without a context, a wrapped data key can be replaced by
 	// another one.
@@ -46,6 +48,32 @@ func (c *comparison) wrapAlgorithms(field string, before, after *profile.DataKey
 	if len(added) > 0 {
 		c.add(field, strings.Join(before.WrapAlgs, ", "), strings.Join(after.WrapAlgs, ", "), "data keys may be wrapped with %s, which the profile refused", strings.Join(added, ", "))
 	}
+}
+
+// firstAlgorithms finds wrapping keys that wrap new data keys with a weaker algorithm than before:
+// a key wraps with the first one of the list that it has, in requests with a context with the
+// first one that binds a context.
+func (c *comparison) firstAlgorithms(field string, before, after *profile.DataKeys) {
+	for _, with := range wrappings(after) {
+		for _, binds := range []bool{false, true} {
+			is, was := firstAlgorithm(after, with.Key(), binds), firstAlgorithm(before, with.Key(), binds)
+			if is == with && was.IsKnown() && is != was && !replaces(is, was) {
+				c.add(field, strings.Join(before.WrapAlgs, ", "), strings.Join(after.WrapAlgs, ", "), "new data keys are wrapped with %s, they were wrapped with %s", is, was)
+				return
+			}
+		}
+	}
+}
+
+// firstAlgorithm returns the algorithm with which a kind of keys wraps, or 0 if there is none. If
+// binds is set, the algorithm has to bind a context.
+func firstAlgorithm(d *profile.DataKeys, key algorithm.WrappingKey, binds bool) algorithm.Wrapping {
+	for _, with := range wrappings(d) {
+		if with.Key() == key && (with.BindsContext() || !binds) {
+			return with
+		}
+	}
+	return 0
 }
 
 // replaces reports whether an algorithm is not weaker than the old algorithm that it replaces.

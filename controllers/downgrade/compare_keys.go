@@ -30,9 +30,18 @@ type classical struct {
 // keys returns the keys that the algorithm takes, as KeyConstraints name them.
 func (a classical) keys() string { return a.sign.Key().Name }
 
+// limited returns the strength of keys, or the strength of the digest if that is weaker.
+func (a classical) limited(keys profile.Strength) profile.Strength {
+	if digest := profile.DigestStrength(a.hash); a.sign.TakesDigest() && digest.Bits < keys.Bits {
+		return digest
+	}
+	return keys
+}
+
 // signing compares algorithm, digest and keys of signatures that are made. Only keys that the
 // algorithm takes count. Another kind of keys may replace the old kind if its weakest key is as
-// strong. Then verdicts compares the digest with the whole operation.
+// strong, also together with the digest. The strength of a hybrid signature, which verdicts
+// compares, does not show that.
 func (c *comparison) signing(at, constraints string, before, after classical, keys limits) {
 	old, had := keys.before.Range(before.keys())
 	new, has := keys.after.Range(after.keys())
@@ -47,6 +56,9 @@ func (c *comparison) signing(at, constraints string, before, after classical, ke
 		c.add(at+constraints+"."+after.keys(), "none", sizes(new), "%s keys may be used, there were none that could", after.keys())
 	default:
 		oldStrength, newStrength := profile.KeyStrength(before.keys(), old.MinKeySize), profile.KeyStrength(after.keys(), new.MinKeySize)
+		if newStrength.Bits >= oldStrength.Bits {
+			oldStrength, newStrength = before.limited(oldStrength), after.limited(newStrength)
+		}
 		if newStrength.Bits < oldStrength.Bits {
 			c.add(at+"SignAlg", before.written, after.written, "%q has a strength of %s by %s, %q had %s by %s",
 				after.written, bits(newStrength), newStrength.Limit, before.written, bits(oldStrength), oldStrength.Limit)
@@ -54,12 +66,22 @@ func (c *comparison) signing(at, constraints string, before, after classical, ke
 	}
 }
 
-// verifying compares keys of signatures that are checked.
+// verifying compares keys of signatures that are checked. Another kind of keys may replace the old
+// kind if its weakest key is as strong.
 func (c *comparison) verifying(field string, before, after classical, keys limits) {
 	old, had := keys.before.Range(before.keys())
 	new, has := keys.after.Range(after.keys())
-	if has && before.keys() == after.keys() {
+	if !has {
+		return
+	}
+	if before.keys() == after.keys() {
 		c.keyRange(field, after.keys(), old, had, new)
+		return
+	}
+	oldStrength, newStrength := profile.KeyStrength(before.keys(), old.MinKeySize), profile.KeyStrength(after.keys(), new.MinKeySize)
+	if newStrength.Bits < oldStrength.Bits {
+		c.add(field+"."+after.keys(), bits(oldStrength), bits(newStrength), "signatures of %s are accepted, which have a strength of %s; %s had %s",
+			newStrength.Limit, bits(newStrength), oldStrength.Limit, bits(oldStrength))
 	}
 }
 
@@ -116,6 +138,7 @@ func (c *comparison) keyList(field string, before, after map[string]profile.KeyS
 // keyIDs compares the keys that an operation may use. With a list these are the listed
 // keys of the broker; without a list they are the keys that requests bring. Neither is
 // stricter than the other, so a change from one to the other is weaker in both directions.
+// [profile.AnyKeyID] does not stand for keys of key providers.
 func (c *comparison) keyIDs(field string, before, after []profile.KeyID) {
 	switch {
 	case len(before) == 0 && len(after) == 0:
@@ -126,9 +149,8 @@ func (c *comparison) keyIDs(field string, before, after []profile.KeyID) {
 	case len(before) == 0:
 		c.add(field, "none", ids(after), "%s of the broker may be used, none of the broker's keys could", ids(after))
 		return
-	case profile.AllowsAnyKey(before):
-		return
 	}
+	any := profile.AllowsAnyKey(before)
 	pins := map[string]string{}
 	for _, key := range before {
 		pins[key.ID] = strings.ToLower(key.SPKISHA256)
@@ -136,6 +158,7 @@ func (c *comparison) keyIDs(field string, before, after []profile.KeyID) {
 	var added, unpinned []profile.KeyID
 	for _, key := range after {
 		switch pin, listed := pins[key.ID]; {
+		case any && !profile.IsOfKeyProvider(key.ID):
 		case !listed:
 			added = append(added, key)
 		case pin != "" && strings.ToLower(key.SPKISHA256) != pin:

@@ -39,7 +39,7 @@ func (c *comparison) names(before, after *profile.SubjectAltNames, policy *profi
 	kind("IP", before.IP, after.IP, func(pattern string) bool {
 		return slices.ContainsFunc(before.IP, func(network string) bool { return contains(prefix(network), prefix(pattern)) })
 	})
-	kind("URI", before.URI, after.URI, policy.AllowsURI)
+	kind("URI", before.URI, after.URI, policy.CoversURI)
 	kind("Email", before.Email, after.Email, policy.AllowsEmail)
 }
 
@@ -66,7 +66,7 @@ func (c *comparison) points(before, after *profile.CRLDistributionPoints, policy
 	if slices.Index(breadth, new) > slices.Index(breadth, old) {
 		c.add(at+"Rule", old, new, "the rule for CRL distribution points is %q, it was %q", new, old)
 	} else if old == "patterns" && new == "patterns" {
-		c.patterns(at+"URI", "CRL distribution points", before.URI, after.URI, policy.MatchesURI)
+		c.patterns(at+"URI", "CRL distribution points", before.URI, after.URI, policy.CoversURI)
 	}
 }
 
@@ -96,6 +96,11 @@ func prefix(text string) netip.Prefix {
 	return netip.PrefixFrom(address, address.BitLen())
 }
 
+// contains reports whether a pattern allows all addresses that another one allows. Only a network
+// of IPv4-mapped addresses allows such addresses, see [profile.NamePolicy.AllowsIP].
 func contains(outer, inner netip.Prefix) bool {
-	return outer.Bits() <= inner.Bits() && outer.Contains(inner.Addr())
+	return outer.Bits() <= inner.Bits() && outer.Contains(inner.Addr()) && (isMapped(outer) || !isMapped(inner))
 }
+
+// isMapped reports whether all addresses of a network are IPv4-mapped.
+func isMapped(network netip.Prefix) bool { return network.Addr().Is4In6() && network.Bits() >= 96 }

@@ -102,7 +102,19 @@ func splitURI(text string) (URI, bool) {
 // Matches reports whether a URI matches the pattern. A URI with a "*" matches no pattern.
 func (p URI) Matches(text string) bool {
 	u, ok := splitURI(text)
-	if !ok || strings.Contains(text, "*") || u.scheme != p.scheme || u.user != p.user || u.port != p.port ||
+	return ok && !strings.Contains(text, "*") && p.covers(u)
+}
+
+// Covers reports whether every URI that matches the pattern in a text matches this pattern.
+func (p URI) Covers(text string) bool {
+	u, ok := ParseURI(text)
+	return ok && p.covers(u)
+}
+
+// covers compares with a URI, or with another pattern. A "*" of the other pattern stands for one
+// character or more, so only a "*" of this pattern matches it.
+func (p URI) covers(u URI) bool {
+	if u.scheme != p.scheme || u.user != p.user || u.port != p.port ||
 		u.query != p.query || u.fragment != p.fragment || u.opaque != p.opaque {
 		return false
 	}
