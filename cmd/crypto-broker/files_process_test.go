@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/blob"
@@ -135,6 +136,24 @@ func TestRewrapEndsWhereNoBrokerIs(t *testing.T) {
 	got := s.run("rewrap", path, "--timeout", "100ms")
 	if got.code != commandline.ExitUnavailable || got.stdout != "rewrapped 0, already new 0, failed 1, ignored 0\n" {
 		t.Errorf("got %+v", got)
+	}
+}
+
+func TestRewrapOfManyFilesEndsWhereNoBrokerIs(t *testing.T) {
+	s := newSandbox(t)
+	args := []string{"rewrap", "--timeout", "100ms", "--parallel", "1"}
+	for i := range 4 {
+		args = append(args, s.write(fmt.Sprintf("store/key%d", i), "CBK\x01\x03\x01-\x01k\x00\x00wrapped"))
+	}
+	ended := make(chan executed, 1)
+	go func() { ended <- s.run(args...) }()
+	select {
+	case got := <-ended:
+		if got.code != commandline.ExitUnavailable || got.stdout != "rewrapped 0, already new 0, failed 1, ignored 0\n" {
+			t.Errorf("got %+v", got)
+		}
+	case <-time.After(time.Minute):
+		t.Error("the command waits although the broker cannot be reached")
 	}
 }
 

@@ -25,7 +25,11 @@ const maxLine = 2*blob.MaxSize + 1024
 // files returns the jobs of files and of all regular files in directories.
 func (r *Run) files(paths []string) func(yield func(job) bool) error {
 	return func(yield func(job) bool) error {
+		stopped := false
 		for _, path := range paths {
+			if stopped {
+				return nil
+			}
 			path, err := filepath.EvalSymlinks(path) // the file is replaced, not the link
 			if err != nil {
 				return fmt.Errorf("%w; the files before it were rewrapped", err)
@@ -39,7 +43,7 @@ func (r *Run) files(paths []string) func(yield func(job) bool) error {
 					return nil
 				}
 				next := job{name, func(ctx context.Context) (bool, error) { return r.file(ctx, name, name == path) }}
-				if !yield(next) {
+				if stopped = !yield(next); stopped {
 					return fs.SkipAll
 				}
 				return nil
