@@ -9,12 +9,14 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/commandline"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/accessexplain"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/subcommands"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/accesspolicy"
 )
 
 func newAccess() *cobra.Command {
 	cmd := &cobra.Command{Use: "access", Short: "Try policies of the key access service"}
 	cmd.AddCommand(newAccessExplain())
+	subcommands.Only(cmd)
 	return cmd
 }
 

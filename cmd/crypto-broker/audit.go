@@ -16,11 +16,13 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/audit"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/commandline"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/subcommands"
 )
 
 func newAudit() *cobra.Command {
 	cmd := &cobra.Command{Use: "audit", Short: "Check audit records"}
 	cmd.AddCommand(newAuditVerify())
+	subcommands.Only(cmd)
 	return cmd
 }
 
@@ -54,7 +56,7 @@ The exit code is 1 if the log is damaged.`,
 	collected := cmd.Flags().Bool("collected", false, "the files come from a collector, with records of many brokers in any order")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var key crypto.PublicKey
-		if *keyFile != "" {
+		if cmd.Flags().Changed("key") {
 			var err error
 			if key, err = readAuditKey(*keyFile); err != nil {
 				return err
@@ -77,6 +79,9 @@ The exit code is 1 if the log is damaged.`,
 }
 
 func readAuditKey(name string) (crypto.PublicKey, error) {
+	if name == "" {
+		return nil, program.Usagef("--key is empty, expected the file with the public key; leave the flag out to trust the keys that the log names")
+	}
 	text, err := os.ReadFile(name)
 	if err != nil {
 		return nil, fmt.Errorf("read the key: %w", err)

@@ -74,6 +74,7 @@ func TestAuditVerifySaysWhetherALogIsIntact(t *testing.T) {
 		"another key":                  {[]string{"--key", other, file}, "", 1, "DAMAGED: line 1 of " + file + " names another public key than the given one\n"},
 		"a file that is no log":        {[]string{public}, "", 1, "DAMAGED: line 1 of " + public + " is not a line of an audit log\n"},
 		"a file that is not there":     {[]string{file + "x"}, "", 1, ""},
+		"an empty name of the key":     {[]string{"--key", "", file}, "", 2, ""},
 		"a private key":                {[]string{"--key", file, file}, "", 2, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

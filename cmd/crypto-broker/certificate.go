@@ -68,10 +68,10 @@ is needed. One of the files may be - for standard input.`,
 			*file.to = string(content)
 		}
 		var err error
-		if request.ValidNotBefore, err = moment("not-before", *notBefore); err != nil {
+		if request.ValidNotBefore, err = moment(cmd, "not-before", *notBefore); err != nil {
 			return err
 		}
-		if request.ValidNotAfter, err = moment("not-after", *notAfter); err != nil {
+		if request.ValidNotAfter, err = moment(cmd, "not-after", *notAfter); err != nil {
 			return err
 		}
 		return c.run(fmt.Sprintf("Signing certificate using %s profile", *profile), nil, func(ctx context.Context) (*result, error) {
@@ -85,9 +85,9 @@ is needed. One of the files may be - for standard input.`,
 	return cmd
 }
 
-// moment reads a time, in seconds since 1970.
-func moment(flag, text string) (*uint64, error) {
-	if text == "" {
+// moment returns the time of a flag, in seconds since 1970, or nil if the flag is not given.
+func moment(cmd *cobra.Command, flag, text string) (*uint64, error) {
+	if !cmd.Flags().Changed(flag) {
 		return nil, nil
 	}
 	t, err := time.Parse(time.RFC3339, text)

@@ -107,6 +107,9 @@ func TestAWrongCommandLineIsNamedInOneSentence(t *testing.T) {
 	}{
 		"an unknown command":         {[]string{"surf"}, `crypto-broker: unknown command "surf" (see crypto-broker --help)`},
 		"an unknown one of a group":  {[]string{"profiles", "surf"}, `crypto-broker profiles: unknown command "surf" (see crypto-broker profiles --help)`},
+		"an unknown check":           {[]string{"audit", "verfy", "audit.jsonl"}, `crypto-broker audit: unknown command "verfy" (see crypto-broker audit --help)`},
+		"an unknown trial":           {[]string{"access", "surf"}, `crypto-broker access: unknown command "surf" (see crypto-broker access --help)`},
+		"an unknown measurement":     {[]string{"session", "surf"}, `crypto-broker session: unknown command "surf" (see crypto-broker session --help)`},
 		"an unknown flag":            {[]string{"profiles", "show", "--surf"}, "crypto-broker profiles show: unknown flag: --surf (see crypto-broker profiles show --help)"},
 		"an unknown format":          {[]string{"profiles", "show", "-o", "xml"}, `crypto-broker profiles show: invalid argument "xml" for "-o, --output" flag: expected text or json (see crypto-broker profiles show --help)`},
 		"nothing to validate":        {[]string{"profiles", "validate"}, "crypto-broker profiles validate: found 0 arguments, expected at least one file, directory or - (see crypto-broker profiles validate --help)"},
@@ -119,6 +122,7 @@ func TestAWrongCommandLineIsNamedInOneSentence(t *testing.T) {
 		"an unknown form of digests": {[]string{"hash-data", "a", "--output-format", "octal"}, `crypto-broker hash-data: invalid argument "octal" for "--output-format" flag: expected hex or raw (see crypto-broker hash-data --help)`},
 		"no certificate request":     {[]string{"sign-certificate"}, "crypto-broker sign-certificate: no certificate request is named, expected --csr FILE (see crypto-broker sign-certificate --help)"},
 		"a time that is none":        {[]string{"sign-certificate", "--csr", "testdata/good/Profiles.yaml", "--not-after", "soon"}, `crypto-broker sign-certificate: --not-after is "soon", expected a time after 1970 like 2027-01-31T12:00:00Z (see crypto-broker sign-certificate --help)`},
+		"an empty time":              {[]string{"sign-certificate", "--csr", "testdata/good/Profiles.yaml", "--not-after", ""}, `crypto-broker sign-certificate: --not-after is "", expected a time after 1970 like 2027-01-31T12:00:00Z (see crypto-broker sign-certificate --help)`},
 		"no key":                     {[]string{"encrypt-data", "a"}, "crypto-broker encrypt-data: no key is named, expected --keyId, --key-file or --keyRaw (see crypto-broker encrypt-data --help)"},
 		"two keys":                   {[]string{"sign-data", "a", "--keyId", "k", "--key", "f"}, "crypto-broker sign-data: found --keyId and --key, expected one of them (see crypto-broker sign-data --help)"},
 		"a kind of another key":      {[]string{"encrypt-data", "a", "--keySource", "key-id", "--keyId", "k"}, "crypto-broker encrypt-data: found --keySource and --keyId, expected --key together with --keySource (see crypto-broker encrypt-data --help)"},

@@ -17,11 +17,13 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/connection"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/sessionbench"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/subcommands"
 )
 
 func newSession() *cobra.Command {
 	cmd := &cobra.Command{Use: "session", Short: "Measure encrypted sessions"}
 	cmd.AddCommand(newSessionBench())
+	subcommands.Only(cmd)
 	return cmd
 }
 

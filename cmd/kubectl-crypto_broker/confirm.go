@@ -15,21 +15,15 @@ import (
 // the answer is another one.
 func confirm(ctx context.Context, in io.Reader, out io.Writer, question, nothing string) error {
 	fmt.Fprintf(out, "%s [y/N] ", question)
-	answer := make(chan string, 1)
-	go func() {
-		line, err := bufio.NewReader(in).ReadString('\n')
-		if err != nil && line == "" {
-			fmt.Fprintln(out)
-		}
-		answer <- strings.ToLower(strings.TrimSpace(line))
-	}()
-	select {
-	case <-ctx.Done():
+	line, err := bufio.NewReader(in).ReadString('\n')
+	if ctx.Err() != nil { // standard input ends with the context
 		return errors.New(nothing)
-	case line := <-answer:
-		if line != "y" && line != "yes" {
-			return errors.New(nothing + ": it was not confirmed (answer y, or give --yes)")
-		}
-		return nil
 	}
+	if err != nil && line == "" {
+		fmt.Fprintln(out)
+	}
+	if answer := strings.ToLower(strings.TrimSpace(line)); answer != "y" && answer != "yes" {
+		return errors.New(nothing + ": it was not confirmed (answer y, or give --yes)")
+	}
+	return nil
 }

@@ -18,10 +18,11 @@ import (
 
 // Run runs a program and returns the exit code. It prints one sentence about an error to stderr.
 // outcome returns the exit code and the sentence for an error that is not about the command line.
-// The sentence is empty if the output already says what is wrong.
+// The sentence is empty if the output already says what is wrong. When ctx ends, reads from
+// standard input end with an error.
 func Run(ctx context.Context, root *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer, outcome func(error) (exit int, sentence string)) int {
 	root.SetArgs(args)
-	root.SetIn(stdin)
+	root.SetIn(&input{ctx: ctx, from: stdin})
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	command, err := root.ExecuteContextC(ctx)

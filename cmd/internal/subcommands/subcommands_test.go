@@ -3,8 +3,12 @@
 package subcommands_test
 
 import (
+	"bytes"
+	"context"
 	"io"
+	"os"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -35,5 +39,45 @@ func TestWhateverIsWrongOnACommandLineIsAnErrorOfTheCommandLine(t *testing.T) {
 				t.Errorf("got %v, want %s", err, test.want)
 			}
 		})
+	}
+}
+
+func TestASignalEndsACommandThatReadsStandardInput(t *testing.T) {
+	stdin, writer, err := os.Pipe() // nobody writes to it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writer.Close()
+	ctx, signal := context.WithCancel(t.Context())
+	root := &cobra.Command{Use: "test", RunE: func(cmd *cobra.Command, _ []string) error {
+		signal()
+		_, err := io.ReadAll(cmd.InOrStdin())
+		return err
+	}}
+	root.SilenceUsage, root.SilenceErrors = true, true
+	var stderr bytes.Buffer
+	exit := make(chan int, 1)
+	go func() {
+		exit <- subcommands.Run(ctx, root, []string{}, stdin, io.Discard, &stderr, func(err error) (int, string) { return 1, err.Error() })
+	}()
+	select {
+	case got := <-exit:
+		if got != 1 || stderr.String() != "test: interrupted\n" {
+			t.Errorf("got the exit code %d and %q", got, stderr.String())
+		}
+	case <-time.After(time.Minute):
+		t.Error("the command still reads")
+	}
+}
+
+func TestStandardInputArrivesWhole(t *testing.T) {
+	want := bytes.Repeat([]byte("0123456789"), 10_000)
+	var got []byte
+	root := &cobra.Command{Use: "test", RunE: func(cmd *cobra.Command, _ []string) (err error) {
+		got, err = io.ReadAll(cmd.InOrStdin())
+		return err
+	}}
+	if exit := subcommands.Run(t.Context(), root, []string{}, bytes.NewReader(want), io.Discard, io.Discard, nil); exit != 0 || !bytes.Equal(got, want) {
+		t.Errorf("got %d bytes and the exit code %d, want %d bytes", len(got), exit, len(want))
 	}
 }
