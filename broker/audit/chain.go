@@ -14,6 +14,9 @@ import (
 	"time"
 )
 
+// chainIDSize is the size of the name of a chain in bytes, which lines have in hexadecimal digits.
+const chainIDSize = 16
+
 // The ends of lines. The hash covers the text before hashField.
 const (
 	sequenceField = "audit.sequence"
@@ -36,7 +39,7 @@ type chain struct {
 
 // newChain returns a chain with a random name. Each line has the attributes.
 func newChain(attributes []byte) chain {
-	var id [16]byte
+	var id [chainIDSize]byte
 	_, _ = rand.Read(id[:]) // it never fails
 	c := chain{id: hex.EncodeToString(id[:])}
 	c.broker = append(appendText(nil, "audit.chain", c.id), attributes...)

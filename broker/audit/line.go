@@ -43,6 +43,10 @@ func parseLine(text []byte) (*line, error) {
 	if err := json.Unmarshal(text, &l.fields); err != nil {
 		return nil, errNoLine
 	}
+	// Reports have the name of the chain, so it must not have control characters.
+	if id, err := hex.DecodeString(l.fields.Chain); err != nil || len(id) != chainIDSize {
+		return nil, errNoLine
+	}
 	return l, nil
 }
 

@@ -605,6 +605,79 @@ func TestAFileThatEndsInTheMiddleOfALineGoesOn(t *testing.T) {
 	}
 }
 
+// tear leaves only a part of the first line of a file.
+func tear(t *testing.T, name string) {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, text[:50], 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAFirstLineThatIsTornIsNotTakenForDamage(t *testing.T) {
+	directory := t.TempDir()
+	name := filepath.Join(directory, "audit.jsonl")
+	files(t, directory, 1<<20, 0, 3, false)
+	tear(t, name)
+	files(t, directory, 1<<20, 3, 6, true)
+	r, err := verifyFiles(t, directory)
+	if err != nil || r.Chains != 1 || r.Records != 3 || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "line 1 of "+name+" is not a complete line") {
+		t.Errorf("the report is %+v (error %v), expected 3 records and a note about the line", r, err)
+	}
+}
+
+func TestAChainAfterAFileWithATornFirstLineNamesTheFileBefore(t *testing.T) {
+	directory := t.TempDir()
+	name := filepath.Join(directory, "audit.jsonl")
+	files(t, directory, 1<<20, 0, 3, true)
+	if err := os.Rename(name, name+".1"); err != nil {
+		t.Fatal(err)
+	}
+	files(t, directory, 1<<20, 3, 6, false)
+	tear(t, name)
+	files(t, directory, 1<<20, 6, 9, true)
+	r, err := verifyFiles(t, directory)
+	if err != nil || r.Chains != 2 || r.Records != 6 || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "not a complete line") {
+		t.Errorf("the report is %+v (error %v), expected 6 records in two chains and a note about the line", r, err)
+	}
+	if err := os.Remove(name + ".1"); err != nil {
+		t.Fatal(err)
+	}
+	r, err = verifyFiles(t, directory)
+	if err != nil || r.Chains != 1 || r.Records != 3 || len(r.Notes) != 2 || !strings.Contains(strings.Join(r.Notes, "\n"), "older part") {
+		t.Errorf("the report of the file alone is %+v (error %v), expected 3 records and notes about the line and the file before", r, err)
+	}
+}
+
+func TestLinesOfNoLogAreDamageUnlessAChainBeginsAfterThem(t *testing.T) {
+	lines := written(t)
+	other := func(before, after string) string {
+		text, _, _ := strings.Cut(strings.Replace(lines[0], before, after, 1), `,"audit.hash":"`)
+		return fmt.Sprintf("%s,\"audit.hash\":\"%x\"}\n", text, sha256.Sum256(append(make([]byte, sha256.Size), text...)))
+	}
+	if _, err := verify(other("", "")); err != nil {
+		t.Fatal(err)
+	}
+	id := strings.SplitN(strings.SplitN(lines[0], `"audit.chain":"`, 2)[1], `"`, 2)[0]
+	for sentence, text := range map[string]string{
+		"a chain with another name":     other(id, `\u001b[2J`),
+		"a key in two lines":            other(`"public_key":"M`, `"public_key":"M\n`),
+		"only such a line":              "x\n",
+		"several":                       "x\ny\nz",
+		"such a line after the end":     strings.Join(lines, "") + "x\n",
+		"a record after such a line":    "x\n" + lines[1],
+		"the first line of a whole log": "x\n" + strings.Join(lines[1:], ""),
+	} {
+		var found *audit.DamageError
+		if r, err := verify(text); !errors.As(err, &found) {
+			t.Errorf("%s: the error is %v, and the report is %+v", sentence, err, r)
+		}
+	}
+}
+
 func TestAFileThatWasChangedBetweenTwoRunsIsFound(t *testing.T) {
 	directory := t.TempDir()
 	files(t, directory, 1<<20, 0, 3, true)

@@ -70,12 +70,12 @@ func OpenFile(path string, maxSize int64, keep int) (*File, error) {
 	return f, nil
 }
 
-// readEnd reads the last line that was written. If the file is empty, the last line is in the
-// file before it.
+// readEnd reads the last line that was written. If the file has no whole line, the last line is
+// in the file before it.
 func (f *File) readEnd() error {
 	last, err := endingOf(f.file, f.size)
-	if err != nil || f.size > 0 {
-		f.previous, f.torn = last.hash, last.torn
+	f.previous, f.torn = last.hash, last.torn
+	if err != nil || last.hash != "" {
 		return err
 	}
 	before, err := os.Open(f.name(1))

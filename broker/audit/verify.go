@@ -26,9 +26,11 @@ type Verifier struct {
 	report Report
 	chain  *chain // nil before the first line
 	torn   string // the place of the first partial line that no start, continue or lost has followed yet
-	ended  bool
-	lines  int // of the file
-	file   string
+	// unbegun is the damage if neither a chain nor a file begins after torn. It is nil inside of a chain.
+	unbegun error
+	ended   bool
+	lines   int // of the file
+	file    string
 	// ends are the hashes of the last lines of the chains in a [Collected].
 	ends map[string]bool
 }
@@ -78,10 +80,10 @@ func (v *Verifier) Read(file string, text io.Reader) error {
 		case errors.Is(err, bufio.ErrBufferFull):
 			return v.damaged("is longer than %d bytes, and no record is so long", maxLine)
 		case errors.Is(err, io.EOF) && len(part) == 0:
-			return nil
+			return v.unbegun
 		case errors.Is(err, io.EOF):
 			v.torn = v.place()
-			return nil
+			return v.unbegun
 		case err != nil:
 			return fmt.Errorf("read %s: %w", file, err)
 		}
@@ -101,7 +103,7 @@ func (v *Verifier) line(text []byte) error {
 	l, err := parseLine(text)
 	if err != nil {
 		if v.chain == nil || v.ended {
-			return v.damaged("%v", err)
+			v.unbegun = cmp.Or(v.unbegun, v.damaged("%v", err))
 		}
 		v.torn = cmp.Or(v.torn, v.place()) // valid only before a start, or after writes that failed
 		return nil
@@ -109,6 +111,7 @@ func (v *Verifier) line(text []byte) error {
 	if v.torn != "" && l.fields.Event != "start" && l.fields.Event != "continue" && l.fields.Event != "lost" {
 		return v.damaged("continues after %s, which is not a complete line", v.torn)
 	}
+	v.unbegun = nil
 	switch l.fields.Event {
 	case "start":
 		err = v.start(l)
@@ -209,7 +212,7 @@ func (v *Verifier) advance(l *line) error {
 // learn stores the key of a chain from its first checkpoint.
 func (v *Verifier) learn(text string) error {
 	der, err := base64.StdEncoding.DecodeString(text)
-	if err != nil {
+	if err != nil || base64.StdEncoding.EncodeToString(der) != text { // base64 may have line feeds
 		return v.damaged("has a public key that is not base64")
 	}
 	key, err := x509.ParsePKIXPublicKey(der)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"path/filepath"
 	"time"
 
@@ -92,7 +93,14 @@ func (c *healthConfig) sockets() []string {
 }
 
 func askHealth(ctx context.Context, socket string) error {
-	conn, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	// gRPC reads a target as a URL, in which "%", "?" and "#" of a path have a meaning.
+	conn, err := grpc.NewClient("passthrough:///broker",
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithAuthority("localhost"),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			var dialer net.Dialer
+			return dialer.DialContext(ctx, "unix", socket)
+		}))
 	if err != nil {
 		return fmt.Errorf("ask the broker at %s: %w", socket, err)
 	}

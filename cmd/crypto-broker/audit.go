@@ -141,7 +141,7 @@ type auditResult struct {
 }
 
 func printAudit(out io.Writer, format string, r audit.Report, damage *audit.DamageError) error {
-	result := auditResult{damage == nil, "", r.Records, r.Chains, r.Checkpoints, r.Lost, r.Unsigned, r.Keys, r.Notes}
+	result := auditResult{damage == nil, "", r.Records, r.Chains, r.Checkpoints, r.Lost, r.Unsigned, append([]string{}, r.Keys...), append([]string{}, r.Notes...)}
 	if damage != nil {
 		result.Damage = damage.Error()
 	}

@@ -85,3 +85,10 @@ func TestAuditVerifySaysWhetherALogIsIntact(t *testing.T) {
 		})
 	}
 }
+
+func TestAuditVerifyPrintsEmptyListsOfALogWithoutLines(t *testing.T) {
+	got := execute(t, "", "audit", "verify", "--output", "json", "-")
+	if got.code != 0 || !strings.Contains(got.stdout, "\"publicKeys\": [],\n  \"notes\": []\n") {
+		t.Errorf("got %+v", got)
+	}
+}
