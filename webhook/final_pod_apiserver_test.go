@@ -125,17 +125,25 @@ func TestABrokerThatAnotherWebhookChangesAfterTheLastCallRefusesThePod(t *testin
 			fixture.InBroker(func(c *corev1.Container) { c.Image = "mirror.example/broker:0.1.0" }),
 			`spec.initContainers: found the image "mirror.example/broker:0.1.0" of the container "crypto-broker", expected "localhost/crypto-broker/broker:0.1.0"; another webhook changes it after the operator's and has to leave it alone`,
 		},
-		"other profiles":             {withArgument("--profiles-dir=/tmp"), arguments},
-		"another caller":             {fixture.InBroker(func(c *corev1.Container) { c.Args[2] = "--callers=app,other" }), arguments},
-		"more profiles for a caller": {withArgument("--caller-profiles=app=Default"), arguments},
-		"two lowest revisions":       {fixture.Join(withArgument("--lowest-revision=1"), withArgument("--lowest-revision=2")), arguments},
-		"two keys to trust":          {withArgument("--trusted-keys=a,b"), arguments},
-		"no argument":                {fixture.InBroker(func(c *corev1.Container) { c.Args = nil }), arguments},
-		"a command":                  {fixture.InBroker(func(c *corev1.Container) { c.Command = []string{"/bin/sh"} }), container},
-		"a right":                    {fixture.InBroker(func(c *corev1.Container) { c.SecurityContext.Capabilities.Add = []corev1.Capability{"SYS_PTRACE"} }), container},
-		"no security context":        {fixture.InBroker(func(c *corev1.Container) { c.SecurityContext = nil }), container},
-		"no startup probe":           {fixture.InBroker(func(c *corev1.Container) { c.StartupProbe = nil }), container},
-		"another cryptography":       {fixture.InBroker(func(c *corev1.Container) { c.Env = fixture.Env("GODEBUG", "fips140=off") }), container},
+		"other profiles":                       {withArgument("--profiles-dir=/tmp"), arguments},
+		"another caller":                       {fixture.InBroker(func(c *corev1.Container) { c.Args[2] = "--callers=app,other" }), arguments},
+		"more profiles for a caller":           {withArgument("--caller-profiles=app=Default"), arguments},
+		"two lowest revisions":                 {fixture.Join(withArgument("--lowest-revision=1"), withArgument("--lowest-revision=2")), arguments},
+		"two keys to trust":                    {withArgument("--trusted-keys=a,b"), arguments},
+		"no argument":                          {fixture.InBroker(func(c *corev1.Container) { c.Args = nil }), arguments},
+		"a command":                            {fixture.InBroker(func(c *corev1.Container) { c.Command = []string{"/bin/sh"} }), container},
+		"a right":                              {fixture.InBroker(func(c *corev1.Container) { c.SecurityContext.Capabilities.Add = []corev1.Capability{"SYS_PTRACE"} }), container},
+		"no security context":                  {fixture.InBroker(func(c *corev1.Container) { c.SecurityContext = nil }), container},
+		"no startup probe":                     {fixture.InBroker(func(c *corev1.Container) { c.StartupProbe = nil }), container},
+		"another cryptography":                 {fixture.InBroker(func(c *corev1.Container) { c.Env = fixture.Env("GODEBUG", "fips140=off") }), container},
+		"another library that is loaded first": {fixture.InBroker(func(c *corev1.Container) { c.Env = append(c.Env, fixture.Env("LD_PRELOAD", "/mine/x.so")...) }), container},
+		"another configuration of OpenSSL":     {fixture.InBroker(func(c *corev1.Container) { c.Env = append(c.Env, fixture.Env("OPENSSL_CONF", "/mine/openssl.cnf")...) }), container},
+		"libraries over the broker's": {fixture.Join(once(fixture.Empty("mine")), fixture.InBroker(func(c *corev1.Container) {
+			c.VolumeMounts = append(c.VolumeMounts, fixture.Mounts("mine", "/usr/lib/x86_64-linux-gnu")...)
+		})), mounted},
+		"certificates of others and time zones": {fixture.Join(once(fixture.Empty("mine")), fixture.InBroker(func(c *corev1.Container) {
+			c.VolumeMounts = append(c.VolumeMounts, fixture.Mounts("mine", "/etc/ssl/certs", "mine", "/usr/share/zoneinfo", "mine", "/library")...)
+		})), ""},
 		"a variable from a ConfigMap": {fixture.InBroker(func(c *corev1.Container) {
 			c.EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "x"}}}}
 		}), container},

@@ -49,13 +49,15 @@ var annotationsSet = []string{
 // one, in annotations. Otherwise the pod gets them only from the ConfigMap.
 func snapshotFits(pod *corev1.Pod, profiles, signature []byte) bool {
 	size := len(profiles) + len(signature)
-	if profiles == nil || size > maxSnapshotSize {
+	if len(profiles) == 0 || size > maxSnapshotSize {
 		return false
 	}
 	size += len(contract.ProfilesSnapshotAnnotation) + len(contract.ProfilesSnapshotSignatureAnnotation)
+	// The owner of the pod may have a long list.
+	size += len(evictableAnnotation) + len(addToList(pod.Annotations[evictableAnnotation], contract.SocketVolume))
 	for key, value := range pod.Annotations {
-		// The reserve has room for the annotations that annotate sets, so a second call returns
-		// the same.
+		// The reserve has room for the other annotations that annotate sets, so a second call
+		// returns the same.
 		if !slices.Contains(annotationsSet, key) {
 			size += len(key) + len(value)
 		}

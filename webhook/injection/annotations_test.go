@@ -11,7 +11,10 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
 // TestEachAnnotationOfTheContractHasARow reads the source of package contract, because constants
@@ -48,5 +51,34 @@ func TestEachAnnotationOfTheContractHasARow(t *testing.T) {
 	})
 	if found < len(annotationsRead) {
 		t.Errorf("found %d annotations in the source, expected at least %d", found, len(annotationsRead))
+	}
+}
+
+func TestProfilesThatCouldNotBeReadAreNoSnapshot(t *testing.T) {
+	pod, _, err := Inject(fixture.PodWith(), "shop", []byte{}, testTemplate())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if snapshot, found := pod.Annotations[contract.ProfilesSnapshotAnnotation]; found {
+		t.Errorf("found the snapshot %q, expected none", snapshot)
+	}
+}
+
+// The operator adds its volume to a list of the owner, which may be as long as annotations can be.
+func TestALongListOfVolumesThatMayBeLostLeavesNoRoomForTheSnapshot(t *testing.T) {
+	profiles := []byte(fixture.ProfilesOfShop + strings.Repeat("#", maxSnapshotSize-1000))
+	pod := fixture.PodWith(func(pod *corev1.Pod) { pod.Annotations[evictableAnnotation] = strings.Repeat("v", 250<<10) })
+	for range 2 {
+		var err error
+		if pod, _, err = Inject(pod, "shop", profiles, testTemplate()); err != nil {
+			t.Fatal(err)
+		}
+		size := 0
+		for key, value := range pod.Annotations {
+			size += len(key) + len(value)
+		}
+		if size > maxAnnotationsSize {
+			t.Errorf("the annotations take %d bytes, expected at most %d", size, maxAnnotationsSize)
+		}
 	}
 }

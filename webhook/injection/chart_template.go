@@ -15,7 +15,7 @@ import (
 // policies that inject, the validations that refuse, and a variable with arguments of the broker.
 //
 // The variables and the validations use names that the chart defines: annotations,
-// initContainers, names, hostNetwork, sharesProcesses, callers and found.
+// initContainers, names, hostNetwork, sharesProcesses, podResources, callers and found.
 func ChartTemplate() string {
 	var file strings.Builder
 	file.WriteString("{{/*\nSPDX-License-Identifier: Apache-2.0\n" +

@@ -19,7 +19,7 @@ var guaranteedCPU = resource.MustParse("250m")
 // of the pod except the broker. Kubernetes evicts such a pod last if the broker has equal
 // requests and limits as well.
 func isGuaranteed(pod *corev1.Pod) bool {
-	guaranteed := pod.Spec.Resources == nil
+	guaranteed := !hasResources(pod)
 	each(pod, func(_ string, container *corev1.Container) {
 		if isBroker(*container) {
 			return

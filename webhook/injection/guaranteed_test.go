@@ -27,6 +27,9 @@ func TestTheBrokerOfAGuaranteedPodRequestsWhatItIsLimitedTo(t *testing.T) {
 		"a limit that the pod asks for":                      {pod: fixture.PodWith(guaranteed, fixture.Annotated("cpu-limit", "1"), fixture.Annotated("memory-limit", "64Mi")), want: fixture.Sized("1", "64Mi", "1", "64Mi")},
 		"a request that the pod asks for":                    {pod: fixture.PodWith(guaranteed, fixture.Annotated("cpu-request", "100m"), fixture.Annotated("memory-request", "48Mi")), want: fixture.Sized("100m", "48Mi", "100m", "48Mi")},
 		"equal ones that the pod asks for":                   {pod: fixture.PodWith(guaranteed, fixture.Annotated("cpu-request", "100m"), fixture.Annotated("cpu-limit", "100m")), want: fixture.Sized("100m", "128Mi", "100m", "128Mi")},
+		"a request above the template's limit, for both":     {pod: fixture.PodWith(guaranteed, fixture.Annotated("memory-request", "1Gi")), want: fixture.Sized("250m", "1Gi", "250m", "1Gi")},
+		"a limit below the template's request, for both":     {pod: fixture.PodWith(guaranteed, fixture.Annotated("cpu-limit", "5m")), want: fixture.Sized("5m", "128Mi", "5m", "128Mi")},
+		"the same where the pod has an empty field for all":  {pod: fixture.PodWith(guaranteed, func(pod *corev1.Pod) { pod.Spec.Resources = &corev1.ResourceRequirements{} }), want: fixture.Sized("250m", "128Mi", "250m", "128Mi")},
 		"different ones that the pod asks for, with a warning": {
 			pod: fixture.PodWith(guaranteed, fixture.Annotated("cpu-request", "100m"), fixture.Annotated("cpu-limit", "1")), want: fixture.Sized("100m", "128Mi", "1", "128Mi"),
 			warn: "metadata.annotations[cryptobroker.io/cpu-request]: found 100m and the limit 1, so that the pod is Burstable",

@@ -39,7 +39,7 @@ import (
 // returned as it is. The error is always a *Refusal: for an annotation of this
 // project that is unknown or has a value that it can't have; for a container, volume or
 // mount with a reserved name in a pod without the stamp of Inject; for a mount in the
-// place of the socket.
+// place of the socket; for a pod without containers.
 func Inject(pod *corev1.Pod, namespace string, profiles []byte, common template.Template) (*corev1.Pod, []string, error) {
 	decision, err := Decide(pod, true)
 	if err != nil {
@@ -54,6 +54,11 @@ func Inject(pod *corev1.Pod, namespace string, profiles []byte, common template.
 		return out, warnings, nil
 	}
 
+	if len(pod.Spec.Containers) == 0 {
+		var found problems
+		found.add("spec.containers: found none, expected at least one container, which calls the broker")
+		return nil, nil, found.refusal()
+	}
 	options, found := readPodOptions(pod, common)
 	if err := found.refusal(); err != nil {
 		return nil, nil, err
@@ -71,7 +76,7 @@ func Inject(pod *corev1.Pod, namespace string, profiles []byte, common template.
 		options:      options,
 		stamp:        stampOf(common),
 		shared:       sharesProcesses(pod) != "",
-		podResources: pod.Spec.Resources != nil,
+		podResources: hasResources(pod),
 		snapshot:     snapshotFits(pod, common.Seal.Snapshot(profiles), common.Seal.Signature),
 	}
 	isFirst := !slices.ContainsFunc(pod.Spec.InitContainers, isBroker)
@@ -94,6 +99,12 @@ func Inject(pod *corev1.Pod, namespace string, profiles []byte, common template.
 	addPullSecret(out, options.pullSecret)
 	rendering.annotate(out, profiles)
 	return out, textlimits.Warnings(warnings), nil
+}
+
+// hasResources reports whether the pod has resources as a whole. An empty field counts as none, as
+// for Kubernetes.
+func hasResources(pod *corev1.Pod) bool {
+	return pod.Spec.Resources != nil && len(pod.Spec.Resources.Requests)+len(pod.Spec.Resources.Limits) > 0
 }
 
 func isBroker(container corev1.Container) bool {

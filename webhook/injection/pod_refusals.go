@@ -110,7 +110,7 @@ var (
 
 	podHasResources = podRefusal{
 		expected: "no such annotation: the pod has resources as a whole (spec.resources), of which its broker takes a part",
-		applies:  "has(object.spec.resources)",
+		applies:  "variables.podResources",
 	}
 )
 
@@ -265,13 +265,13 @@ var resourceAnnotations = []struct {
 }
 
 // fitResources compares requests with limits. Each comes from the pod, or else from the
-// template.
+// template. In a Guaranteed pod, a single amount counts for both (see guarantee).
 func (o *podOptions) fitResources(pod *corev1.Pod, common template.Template, found *problems) {
 	resources := o.over(common).Resources
 	for _, r := range resourceAnnotations {
 		_, requested := o.requests[r.resource]
 		_, limited := o.limits[r.resource]
-		if pod.Spec.Resources != nil {
+		if hasResources(pod) {
 			for _, annotation := range []struct {
 				name  string
 				asked bool
@@ -284,6 +284,7 @@ func (o *podOptions) fitResources(pod *corev1.Pod, common template.Template, fou
 		}
 		request, limit := resources.Requests[r.resource], resources.Limits[r.resource]
 		switch {
+		case requested != limited && isGuaranteed(pod):
 		case limit.IsZero() || request.Cmp(limit) <= 0:
 		case requested:
 			found.unexpected(r.request, pod.Annotations[r.request], atMostTheLimit, &limit, r.limit)

@@ -51,6 +51,17 @@ func TestARefusalNamesTheFirstTenContainers(t *testing.T) {
 	}
 }
 
+func TestAReadOnlyVolumeAboveAWritableOneWithTheSocketIsFine(t *testing.T) {
+	pod := fixture.PodWith(
+		fixture.Annotated("socket-path", "/data/run/crypto"),
+		fixture.Mounting(corev1.VolumeMount{Name: "data", MountPath: "/data", ReadOnly: true}),
+		fixture.Mounting(corev1.VolumeMount{Name: "run", MountPath: "/data/run/"}),
+	)
+	if _, _, err := Inject(pod, "shop", nil, testTemplate()); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestInjectRefuses(t *testing.T) {
 	tests := map[string]struct {
 		pod  *corev1.Pod
@@ -144,6 +155,24 @@ func TestInjectRefuses(t *testing.T) {
 				fixture.With(corev1.Volume{Name: "files", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}}),
 			),
 			want: []string{`spec.containers[0].volumeMounts[0]: found the read-only volume "files" at "/tmp/" in container "app", where no directory for the broker's socket can be made; expected a writable volume there, an emptyDir for example`},
+		},
+		"a volume above the place of the socket that says itself that it is read-only": {
+			pod: fixture.PodWith(
+				fixture.Mounting(corev1.VolumeMount{Name: "share", MountPath: "/tmp"}),
+				fixture.With(corev1.Volume{Name: "share", VolumeSource: corev1.VolumeSource{NFS: &corev1.NFSVolumeSource{ReadOnly: true}}}),
+			),
+			want: []string{`spec.containers[0].volumeMounts[0]: found the read-only volume "share" at "/tmp" in container "app", where no directory for the broker's socket can be made; expected a writable volume there, an emptyDir for example`},
+		},
+		"secrets of a driver above the place of the socket": {
+			pod: fixture.PodWith(
+				fixture.Mounting(corev1.VolumeMount{Name: "vault", MountPath: "/tmp"}),
+				fixture.With(corev1.Volume{Name: "vault", VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{ReadOnly: ptr.To(true)}}}),
+			),
+			want: []string{`spec.containers[0].volumeMounts[0]: found the read-only volume "vault" at "/tmp" in container "app", where no directory for the broker's socket can be made; expected a writable volume there, an emptyDir for example`},
+		},
+		"no container": {
+			pod:  fixture.PodWith(func(pod *corev1.Pod) { pod.Spec.Containers, pod.Spec.HostNetwork = nil, true }),
+			want: []string{`spec.containers: found none, expected at least one container, which calls the broker`},
 		},
 		"several things at once, with a sentence for each": {
 			pod: fixture.PodWith(

@@ -22,7 +22,8 @@ import (
 //   - mounts are added, of the service account's token for example, and are
 //     harmless where they do not cover the broker's own files,
 //   - environment variables are added, and are harmless unless they are the
-//     broker's own, or the broker or Go's runtime reads them,
+//     broker's own, or the broker, Go's runtime, OpenSSL or the loader of
+//     programs reads them,
 //   - user and group are assigned where the template leaves that to the
 //     platform.
 func (r *rendering) reinjected(found corev1.Container) corev1.Container {
@@ -84,11 +85,18 @@ func reinjectedVariables(found, own []corev1.EnvVar) (variables []corev1.EnvVar)
 	return append(variables, own...)
 }
 
-// isHarmlessMount reports whether a mount hides no part of the broker's binary, profiles, keys,
-// settings, token and sockets.
+// ownFiles are the files and directories in the broker's container that no mount may hide: its
+// binary, profiles, keys, settings, token and sockets, and in the image with OpenSSL the libraries
+// and what says which libraries are loaded.
+var ownFiles = []string{
+	contract.BrokerBinary, contract.ProfilesDir, contract.KeysDir, contract.SessionRedisDir, contract.KeyGatewayDir, contract.BrokerSocketDir,
+	"/lib", "/lib64", "/usr/lib", "/etc/ld.so.preload", "/etc/ld.so.cache", "/etc/ssl/openssl.cnf", "/etc/ssl/fipsmodule.cnf",
+}
+
+// isHarmlessMount reports whether a mount hides nothing of ownFiles.
 func isHarmlessMount(mountPath string) bool {
 	at := inContainer(mountPath)
-	for _, own := range []string{contract.BrokerBinary, contract.ProfilesDir, contract.KeysDir, contract.SessionRedisDir, contract.KeyGatewayDir, contract.BrokerSocketDir} {
+	for _, own := range ownFiles {
 		if within(own, at) || within(at, own) {
 			return false
 		}
@@ -96,11 +104,12 @@ func isHarmlessMount(mountPath string) bool {
 	return true
 }
 
-// isHarmlessVariable reports whether an environment variable changes nothing in the broker and in
-// Go's runtime. The variables of OpenTelemetry are not harmless, because they decide where the
-// broker sends spans.
+// isHarmlessVariable reports whether an environment variable changes nothing in the broker, in Go's
+// runtime and, in the image with OpenSSL, in its libraries and in which libraries are loaded. The
+// variables of OpenTelemetry are not harmless, because they decide where the broker sends spans.
 func isHarmlessVariable(name string) bool {
-	return name != "GODEBUG" && !strings.HasPrefix(name, contract.BrokerVariablePrefix) && !strings.HasPrefix(name, "OTEL_")
+	return name != "GODEBUG" && !slices.ContainsFunc([]string{contract.BrokerVariablePrefix, "OTEL_", "LD_", "OPENSSL_"},
+		func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
 // isRedirected reports whether a broker opens its status port, but the startup probe does not use

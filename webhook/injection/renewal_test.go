@@ -119,8 +119,14 @@ func TestWhatAnInjectedPodBringsOfABrokerBecomesWhatTheOperatorMakes(t *testing.
 		"its configuration in the environment": {changed: fixture.InBroker(func(c *corev1.Container) {
 			c.Env = fixture.Env("CRYPTO_BROKER_SHUTDOWN_TIMEOUT", "0s")
 		})},
-		"its cryptography in the environment": {changed: fixture.InBroker(func(c *corev1.Container) { c.Env = fixture.Env("GODEBUG", "rsa1024min=0") })},
-		"its spans sent elsewhere":            {changed: fixture.InBroker(func(c *corev1.Container) { c.Env = fixture.Env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://elsewhere:4317") })},
+		"its cryptography in the environment":  {changed: fixture.InBroker(func(c *corev1.Container) { c.Env = fixture.Env("GODEBUG", "rsa1024min=0") })},
+		"another library loaded first":         {changed: fixture.InBroker(func(c *corev1.Container) { c.Env = fixture.Env("LD_PRELOAD", "/mine/x.so") })},
+		"another configuration of OpenSSL":     {changed: fixture.InBroker(func(c *corev1.Container) { c.Env = fixture.Env("OPENSSL_CONF", "/mine/openssl.cnf") })},
+		"libraries mounted over its own":       {changed: fixture.InBroker(mountingMine("/usr/lib/x86_64-linux-gnu"))},
+		"the loader of programs mounted over":  {changed: fixture.InBroker(mountingMine("/lib64"))},
+		"a list of libraries that are loaded":  {changed: fixture.InBroker(mountingMine("/etc/ld.so.preload"))},
+		"a directory for OpenSSL mounted over": {changed: fixture.InBroker(mountingMine("/etc/ssl"))},
+		"its spans sent elsewhere":             {changed: fixture.InBroker(func(c *corev1.Container) { c.Env = fixture.Env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://elsewhere:4317") })},
 		"an environment from elsewhere": {changed: fixture.InBroker(func(c *corev1.Container) {
 			c.EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{}}}
 		})},
@@ -271,5 +277,12 @@ func TestARenewalKeepsUnknownFieldsOfWhatIsNotTheBrokers(t *testing.T) {
 		if !strings.Contains(patched, want) {
 			t.Errorf("found no %s in %s", want, patched)
 		}
+	}
+}
+
+// mountingMine mounts a volume of the pod in a container.
+func mountingMine(at string) func(*corev1.Container) {
+	return func(c *corev1.Container) {
+		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: "mine", MountPath: at})
 	}
 }

@@ -52,9 +52,10 @@ func (p *problems) reservedContainers(pod *corev1.Pod) {
 }
 
 // socketConflicts finds mounts of a container that prevent the mount of the socket at socketDir.
-// A volume above socketDir is allowed if the mount point can be made in it. readOnly are the
-// volumes of the pod in which it cannot be made.
+// A volume above socketDir is allowed if the mount point can be made in it, or in another volume
+// between the two. readOnly are the volumes of the pod in which it cannot be made.
 func (p *problems) socketConflicts(readOnly map[string]bool, place string, container *corev1.Container, socketDir string) {
+	nearest := nearestAbove(container.VolumeMounts, socketDir)
 	for i := range container.VolumeMounts {
 		mount := &container.VolumeMounts[i]
 		if contract.IsReservedVolume(mount.Name) {
@@ -67,7 +68,7 @@ func (p *problems) socketConflicts(readOnly map[string]bool, place string, conta
 		case within(at, socketDir) && mount.MountPropagation != nil && *mount.MountPropagation == corev1.MountPropagationBidirectional:
 			p.add("%s.volumeMounts[%d].mountPropagation: found Bidirectional for the volume %s at %s in container %s, which takes the mount of the broker's socket to the node, where it keeps the pod from being removed; expected None or HostToContainer, or another directory for the socket in the annotation %s",
 				place, i, textlimits.Quoted(mount.Name), textlimits.Quoted(mount.MountPath), textlimits.Quoted(container.Name), contract.SocketPathAnnotation)
-		case within(at, socketDir) && (mount.ReadOnly || readOnly[mount.Name]):
+		case i == nearest && (mount.ReadOnly || readOnly[mount.Name]):
 			p.add("%s.volumeMounts[%d]: found the read-only volume %s at %s in container %s, where no directory for the broker's socket can be made; expected a writable volume there, an emptyDir for example",
 				place, i, textlimits.Quoted(mount.Name), textlimits.Quoted(mount.MountPath), textlimits.Quoted(container.Name))
 		}
@@ -80,6 +81,18 @@ func (p *problems) socketConflicts(readOnly map[string]bool, place string, conta
 	}
 }
 
+// nearestAbove returns the index of the mount, other than the broker's, in which a directory is. It
+// is negative if the directory is in the root file system.
+func nearestAbove(mounts []corev1.VolumeMount, directory string) int {
+	nearest, length := -1, 0
+	for i := range mounts {
+		if at := inContainer(mounts[i].MountPath); !contract.IsReservedVolume(mounts[i].Name) && within(at, directory) && len(at) > length {
+			nearest, length = i, len(at)
+		}
+	}
+	return nearest
+}
+
 // inContainer returns the absolute path of a mount. The API server accepts a relative
 // path, which the kubelet resolves from the container's root.
 func inContainer(mountPath string) string { return path.Clean("/" + mountPath) }
@@ -90,14 +103,18 @@ func within(directory, clean string) bool {
 }
 
 // readOnlyVolumes returns the names of the volumes that the kubelet always mounts
-// read-only.
+// read-only: by their type, or because their field readOnly says so.
 func readOnlyVolumes(pod *corev1.Pod) map[string]bool {
 	found := map[string]bool{}
 	for i := range pod.Spec.Volumes {
 		volume := &pod.Spec.Volumes[i]
 		if volume.ConfigMap != nil || volume.Secret != nil || volume.DownwardAPI != nil || volume.Projected != nil ||
 			volume.Image != nil ||
-			volume.PersistentVolumeClaim != nil && volume.PersistentVolumeClaim.ReadOnly {
+			volume.PersistentVolumeClaim != nil && volume.PersistentVolumeClaim.ReadOnly ||
+			volume.CSI != nil && volume.CSI.ReadOnly != nil && *volume.CSI.ReadOnly ||
+			volume.NFS != nil && volume.NFS.ReadOnly ||
+			volume.ISCSI != nil && volume.ISCSI.ReadOnly ||
+			volume.FC != nil && volume.FC.ReadOnly {
 			found[volume.Name] = true
 		}
 	}

@@ -385,9 +385,9 @@ Made from the table in webhook/injection/pod_options.go by hack/generate/annotat
     'metadata.annotations[' + annotation + ']: ' + variables.found[annotation] +
     ', expected names of containers of the pod, which are ' + variables.names.join(', ') + '; it has no ' + strings.quote(variables.listed.filter(n, !(n in variables.names))[0]))[0]
 - expression: >-
-    !variables.askedCpuRequest.exists(annotation, has(object.spec.resources))
+    !variables.askedCpuRequest.exists(annotation, variables.podResources)
   messageExpression: >-
-    variables.askedCpuRequest.filter(annotation, has(object.spec.resources)).map(annotation,
+    variables.askedCpuRequest.filter(annotation, variables.podResources).map(annotation,
     'metadata.annotations[' + annotation + ']: ' + variables.found[annotation] +
     ', expected no such annotation: the pod has resources as a whole (spec.resources), of which its broker takes a part')[0]
 - expression: >-
@@ -397,9 +397,9 @@ Made from the table in webhook/injection/pod_options.go by hack/generate/annotat
     'metadata.annotations[' + annotation + ']: ' + variables.found[annotation] +
     ', expected at most the limit of the broker, ' + variables.annotations[?'cryptobroker.io/cpu-limit'].orValue(string(params.spec.container.?resources[?'limits'][?'cpu'].orValue('0'))) + ', or additionally a higher ' + 'cryptobroker.io/cpu-limit')[0]
 - expression: >-
-    !variables.askedCpuLimit.exists(annotation, has(object.spec.resources))
+    !variables.askedCpuLimit.exists(annotation, variables.podResources)
   messageExpression: >-
-    variables.askedCpuLimit.filter(annotation, has(object.spec.resources)).map(annotation,
+    variables.askedCpuLimit.filter(annotation, variables.podResources).map(annotation,
     'metadata.annotations[' + annotation + ']: ' + variables.found[annotation] +
     ', expected no such annotation: the pod has resources as a whole (spec.resources), of which its broker takes a part')[0]
 - expression: >-
@@ -409,9 +409,9 @@ Made from the table in webhook/injection/pod_options.go by hack/generate/annotat
     'metadata.annotations[' + annotation + ']: ' + variables.found[annotation] +
     ', expected at least the request of the broker, ' + variables.annotations[?'cryptobroker.io/cpu-request'].orValue(string(params.spec.container.?resources[?'requests'][?'cpu'].orValue('0'))) + ', or additionally a lower ' + 'cryptobroker.io/cpu-request')[0]
 - expression: >-
-    !variables.askedMemoryRequest.exists(annotation, has(object.spec.resources))
+    !variables.askedMemoryRequest.exists(annotation, variables.podResources)
   messageExpression: >-
-    variables.askedMemoryRequest.filter(annotation, has(object.spec.resources)).map(annotation,
+    variables.askedMemoryRequest.filter(annotation, variables.podResources).map(annotation,
     'metadata.annotations[' + annotation + ']: ' + variables.found[annotation] +
     ', expected no such annotation: the pod has resources as a whole (spec.resources), of which its broker takes a part')[0]
 - expression: >-
@@ -421,9 +421,9 @@ Made from the table in webhook/injection/pod_options.go by hack/generate/annotat
     'metadata.annotations[' + annotation + ']: ' + variables.found[annotation] +
     ', expected at most the limit of the broker, ' + variables.annotations[?'cryptobroker.io/memory-limit'].orValue(string(params.spec.container.?resources[?'limits'][?'memory'].orValue('0'))) + ', or additionally a higher ' + 'cryptobroker.io/memory-limit')[0]
 - expression: >-
-    !variables.askedMemoryLimit.exists(annotation, has(object.spec.resources))
+    !variables.askedMemoryLimit.exists(annotation, variables.podResources)
   messageExpression: >-
-    variables.askedMemoryLimit.filter(annotation, has(object.spec.resources)).map(annotation,
+    variables.askedMemoryLimit.filter(annotation, variables.podResources).map(annotation,
     'metadata.annotations[' + annotation + ']: ' + variables.found[annotation] +
     ', expected no such annotation: the pod has resources as a whole (spec.resources), of which its broker takes a part')[0]
 - expression: >-

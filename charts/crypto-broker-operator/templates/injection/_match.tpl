@@ -42,6 +42,9 @@ resourceRules:
   expression: object.spec.?hostNetwork.orValue(false)
 - name: sharesProcesses
   expression: object.spec.?hostPID.orValue(false) || object.spec.?shareProcessNamespace.orValue(false)
+# An empty field counts as none, as for Kubernetes.
+- name: podResources
+  expression: size(object.spec.?resources.?requests.orValue({})) + size(object.spec.?resources.?limits.orValue({})) > 0
 {{ include "crypto-broker-operator.injection.annotationVariables" . }}
 {{- end }}
 

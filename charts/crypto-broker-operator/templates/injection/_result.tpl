@@ -79,7 +79,7 @@ What is checked of a pod with a broker after all mutations, whoever injected it.
     has(c.startupProbe) && !has(c.startupProbe.tcpSocket) && !has(c.startupProbe.grpc) &&
     (!has(c.startupProbe.exec) || c.startupProbe.exec.?command.orValue([]) ==
     ['/broker', 'health', '--socket', '/run/broker/' + variables.callers[0] + '/crypto-broker-server.sock']) &&
-    c.?env.orValue([]).all(e, e.name != 'GODEBUG' && (!e.name.startsWith('CRYPTO_BROKER_') || e.name in variables.variableNames)) &&
+    c.?env.orValue([]).all(e, e.name != 'GODEBUG' && !e.name.startsWith('LD_') && !e.name.startsWith('OPENSSL_') && (!e.name.startsWith('CRYPTO_BROKER_') || e.name in variables.variableNames)) &&
     dyn(params.spec).container.?env.orValue([]).all(e, c.?env.orValue([]).exists_one(f, f.name == e.name && f.?value.orValue('') == e.?value.orValue('') &&
     f.?valueFrom.?fieldRef.?fieldPath.orValue('') == e.?valueFrom.?fieldRef.?fieldPath.orValue(''))) &&
     c.?env.orValue([]).map(f, f.name).filter(n, n in variables.variableNames) == variables.variableNames &&
@@ -104,7 +104,7 @@ What is checked of a pod with a broker after all mutations, whoever injected it.
     m.name.matches('^crypto-broker-keys-[1-9][0-9]{0,2}$') && int(m.name.substring(19)) <= size(variables.keys) &&
     m.mountPath == '/etc/crypto-broker/keys/' + variables.keys[int(m.name.substring(19)) - 1])) &&
     c.volumeMounts.filter(m, !variables.volumes.exists(v, v.name == m.name)).all(m, m.mountPath.startsWith('/') && !m.mountPath.matches('//|/[.]{1,2}(/|$)') &&
-    !m.mountPath.matches('^(/|/broker|/run|/run/broker|/etc|/etc/crypto-broker)/?$|^/(broker|run/broker|etc/crypto-broker)/')))
+    !m.mountPath.matches('^(/|/run|/etc|/etc/ssl|/usr)/?$|^/(broker|run/broker|etc/crypto-broker|lib|lib64|usr/lib|etc/ld[.]so[.](preload|cache)|etc/ssl/(openssl|fipsmodule)[.]cnf)(/|$)')))
   message: >-
     spec.initContainers: found mounts of the container "crypto-broker" that cover its own files, expected only those that are added to the pod; {{ $reserved }}
 - expression: >-
