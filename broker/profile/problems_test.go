@@ -219,8 +219,8 @@ func TestManyEmptyProfilesAreReadInTheTimeOfTheirNumber(t *testing.T) {
 	const number = 40_000
 	began := time.Now()
 	_, problems := profile.Compile("p.yaml", []byte(strings.Repeat("- {}\n", number)))
-	if len(problems) != 2*number { // no name and no operation
-		t.Errorf("found %d problems, expected %d", len(problems), 2*number)
+	if want := fmt.Sprintf("and %d more problems", 2*number-1000); len(problems) != 1001 || !strings.HasPrefix(problems[1000].Message, want) { // no name and no operation
+		t.Errorf("found %d problems, expected 1001, the last one %q", len(problems), want)
 	}
 	if took := time.Since(began); took > 30*time.Second {
 		t.Errorf("it took %s", took)
@@ -236,5 +236,20 @@ func TestATagMakesNoOtherTextABoolean(t *testing.T) {
 		if got := problems.String(); !strings.HasSuffix(got, want) || (want == "") != (got == "") {
 			t.Errorf("%s: got %q, expected %q", text, got, want)
 		}
+	}
+}
+
+func TestAFileWithVeryManyProblemsListsSomeAndCountsTheOthers(t *testing.T) {
+	const empty = 2000 // profiles, each with two problems
+	set, problems := profile.Compile("Profiles.yaml", []byte(strings.Repeat("- {}\n", empty)+hash()))
+	if len(problems) != 1001 || problems[1000].String() != "Profiles.yaml:501:3: and 3000 more problems, which are not listed" {
+		t.Errorf("found %d problems, the last one %q", len(problems), problems[len(problems)-1])
+	}
+	if set == nil || set.Len() != 1 || set.Rejected() != empty {
+		t.Errorf("found the set %+v, expected the valid profile and no other", set)
+	}
+	document := &profile.Document{Profiles: make([]profile.Profile, empty)}
+	if _, problems = profile.CompileDocument(document); len(problems) != 1001 || problems[1000].String() != "and 3000 more problems, which are not listed" {
+		t.Errorf("found %d problems of the document, the last one %q", len(problems), problems[len(problems)-1])
 	}
 }

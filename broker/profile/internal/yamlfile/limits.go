@@ -11,6 +11,10 @@ const (
 	// billions of values.
 	maxValues = 1 << 18
 
+	// maxProblems is the maximum number of problems of a file that are listed. Each takes some
+	// hundred bytes, and a file can have two problems for each of its values.
+	maxProblems = 1000
+
 	// MaxDepth is how deep values of any form (KMS Config and Cache) may nest.
 	MaxDepth = 32
 

@@ -77,6 +77,9 @@ type Report struct {
 
 	problems Problems
 	owners   []int // the profile index of each problem
+	// more is the number of problems above maxProblems, and next is the position of the first of them.
+	more int
+	next Position
 }
 
 // NewReport returns an empty report about a file of this name.
@@ -104,6 +107,12 @@ func (r *Report) At(where Place, pos Position, format string, args ...any) {
 	}
 	r.Failed[where] = true
 	r.Invalid[where.Profile] = true
+	if len(r.problems) == maxProblems {
+		if r.more++; r.more == 1 {
+			r.next = pos
+		}
+		return
+	}
 	r.owners = append(r.owners, where.Profile)
 	r.problems = append(r.problems, Problem{
 		File: r.File, Line: pos.Line, Column: pos.Column,
@@ -130,7 +139,8 @@ func (r *Report) Add(where, around Place, format string, args ...any) {
 	r.At(where, pos, format, args...)
 }
 
-// Finish returns all problems, with the names of their profiles, sorted by position.
+// Finish returns the problems, with the names of their profiles, sorted by position. If there are
+// more than maxProblems, the last one says how many are not listed.
 func (r *Report) Finish() Problems {
 	for i, owner := range r.owners {
 		if owner != Root {
@@ -138,6 +148,10 @@ func (r *Report) Finish() Problems {
 		}
 	}
 	r.problems.sort()
+	if r.more > 0 {
+		r.problems = append(r.problems, Problem{File: r.File, Line: r.next.Line, Column: r.next.Column, Message: fmt.Sprintf("and %d more problems, which are not listed", r.more)})
+		r.owners, r.more = append(r.owners, Root), 0
+	}
 	if r.Ranked {
 		for i := range r.problems {
 			r.problems[i].Line, r.problems[i].Column = 0, 0
