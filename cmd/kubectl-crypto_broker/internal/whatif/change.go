@@ -136,10 +136,21 @@ func (c *change) uncounted(name string, operation string) string {
 			return "names, periods and distribution points of certificates, which change"
 		}
 	}
+	if before, after := before.API.Session, after.API.Session; profile.Section(operation) == "API.Session" && before != nil && after != nil && narrower(before, after) {
+		return "the times and numbers of messages of sessions, which become narrower"
+	}
 	if !reflect.DeepEqual(pins(&before.API, operation), pins(&after.API, operation)) {
 		return "the public keys to which KeyIds are pinned, which change"
 	}
 	return ""
+}
+
+// narrower reports whether sessions of the second section end earlier, or refuse requests whose
+// time the first one accepts.
+func narrower(before, after *profile.Session) bool {
+	_, longest := before.Lifetimes()
+	_, now := after.Lifetimes()
+	return now < longest || after.Window() < before.Window() || after.Messages() < before.Messages()
 }
 
 // pins returns the pins of an operation by the id of the key.

@@ -211,6 +211,32 @@ func TestNamesOfCertificatesThatChangeAreNotKnown(t *testing.T) {
 	}
 }
 
+func TestNarrowerLimitsOfSessionsAreNotKnown(t *testing.T) {
+	const before = `{session: {protocols: [session-v1], keyAgreementAlg: ECDH_P256, encryptAlg: A256GCM, clockWindow: 1m%s}}`
+	c := brokerstest.Cluster{}
+	profiles, err := read(t, manifestOf("CryptoProfile", "orders", fmt.Sprintf(before, "")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.AddNamespace("shop", profiles.Namespaced, nil, map[string]any{"web-0": counted(telemetry.CountedUse{
+		Profile: "orders", Operation: "OpenRequest", Algorithm: "session-v1", Calls: 3, Since: began, Last: began,
+	})})
+	for sentence, test := range map[string]struct {
+		after   string
+		unknown int
+	}{
+		"a narrower clock window": {strings.Replace(fmt.Sprintf(before, ""), "1m", "1s", 1), 1},
+		"fewer messages":          {fmt.Sprintf(before, ", maxMessages: 2"), 1},
+		"a shorter lifetime":      {fmt.Sprintf(before, ", maxLifetime: 10m"), 1},
+		"a wider clock window":    {strings.Replace(fmt.Sprintf(before, ""), "1m", "5m", 1), 0},
+	} {
+		report, err := ask(t, c, manifestOf("CryptoProfile", "orders", test.after))
+		if err != nil || len(report.Findings) > 0 || len(report.Unknown) != test.unknown || test.unknown > 0 && !strings.Contains(report.Unknown[0].Why, "numbers of messages of sessions") {
+			t.Errorf("%s: found %+v, %v", sentence, report, err)
+		}
+	}
+}
+
 func TestManifestsThatCannotBeComparedAreRefusedWithASentence(t *testing.T) {
 	for sentence, test := range map[string]struct{ manifests, want string }{
 		"no profile":              {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n", "found no CryptoProfile and no ClusterCryptoProfile of cryptobroker.io/v1alpha1 in the manifests"},
