@@ -82,7 +82,7 @@ func (s *authoritySecret) advance(ctx context.Context, known []*x509.Certificate
 	if err != nil {
 		err = fmt.Errorf("write the Secret %s/%s: %w", secret.Namespace, secret.Name, err)
 		state, _ = readSecret(secret, s.purpose)
-		if objectwatch.IsRace(err) || state.current == nil || expired(state.current.certificate, now) {
+		if objectwatch.IsRace(err) || state.current == nil || !valid(state.current.certificate, now) {
 			return nil, err
 		}
 		return state, err

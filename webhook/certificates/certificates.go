@@ -22,7 +22,9 @@
 // certificate stays in the bundle until the last serving certificate it can
 // have signed has expired. Two rules hold at every step: no certificate is
 // served before its authority is in all bundles, and no authority leaves a
-// bundle while a certificate that it signed may still be served.
+// bundle while a certificate that it signed may still be served. An authority
+// that is not valid yet, because it was made while a clock was ahead, is
+// replaced at once.
 //
 // # When things go wrong
 //

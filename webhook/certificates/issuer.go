@@ -145,11 +145,13 @@ func (i *Issuer) usable(secret *corev1.Secret, state *authorities) (*x509.Certif
 		return nil, "there is no readable certificate with its key" // the error could quote a broken key
 	}
 	leaf, now := pair.Leaf, i.authorities.clock.Now()
-	signedBy := func(authority *x509.Certificate) bool { return leaf.CheckSignatureFrom(authority) == nil }
+	signedBy := func(authority *x509.Certificate) bool {
+		return valid(authority, now) && leaf.CheckSignatureFrom(authority) == nil
+	}
 	ofCurrent := signedBy(state.current.certificate)
 	switch {
 	case !slices.ContainsFunc(state.trusted(), signedBy):
-		return leaf, "its authority is not trusted"
+		return leaf, "its authority is not trusted or not valid"
 	case !slices.Equal(leaf.DNSNames, i.names):
 		return leaf, "it has other names than the Service"
 	case expired(leaf, now):

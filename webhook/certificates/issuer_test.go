@@ -145,6 +145,18 @@ func TestACertificateIsRenewedAfterTwoThirdsOfItsTimeAndNotBefore(t *testing.T) 
 	}
 }
 
+func TestAnAuthorityOfGatewaysThatIsNotValidYetIsReplaced(t *testing.T) {
+	g := newGateways(t)
+	right := g.clock.Now()
+	g.clock.Step(3 * 24 * time.Hour)
+	g.renew()
+	g.clock.SetTime(right)
+	g.renew()
+	if err := g.accepts(g.leaf(), g.published); err != nil {
+		t.Errorf("brokers refuse the gateway after the operator's clock was set back: %v", err)
+	}
+}
+
 func TestACertificateOfAGatewayThatIsNotValidYetIsReplaced(t *testing.T) {
 	g := newGateways(t)
 	right := g.clock.Now()

@@ -34,10 +34,14 @@ type authorities struct {
 // only after it was trusted everywhere for settle, and its predecessor stays trusted for
 // as long as a certificate that it signed can live.
 func (a *authorities) advance(now time.Time, trusted func(*x509.Certificate) bool) (changed bool, err error) {
-	if a.current != nil && expired(a.current.certificate, now) {
+	if a.current != nil && !valid(a.current.certificate, now) {
+		// One that is not valid yet was made while a clock was ahead. A server whose clock is
+		// still ahead may use it.
+		predecessor := a.current.certificate
 		a.current, changed = nil, true
+		a.retire(now, predecessor)
 	}
-	if a.next != nil && expired(a.next.certificate, now) {
+	if a.next != nil && !valid(a.next.certificate, now) {
 		a.next, changed = nil, true
 	}
 	if a.dropRetired(now) {
@@ -120,6 +124,11 @@ func (a *authorities) deadline() time.Time {
 
 func expired(certificate *x509.Certificate, now time.Time) bool {
 	return now.After(certificate.NotAfter)
+}
+
+// valid reports whether a certificate is neither expired nor not valid yet.
+func valid(certificate *x509.Certificate, now time.Time) bool {
+	return !now.Before(certificate.NotBefore) && !expired(certificate, now)
 }
 
 func contains(certificates []*x509.Certificate, wanted *x509.Certificate) bool {

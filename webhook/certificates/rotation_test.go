@@ -294,3 +294,45 @@ func TestACertificateThatIsNotValidYetIsReplaced(t *testing.T) {
 		}
 	}
 }
+
+// An authority lives for a year, so nobody waits until it is valid.
+func TestAnAuthorityThatIsNotValidYetIsReplaced(t *testing.T) {
+	w := newTestCluster(webhookConfigurations()...)
+	right := w.clock.Now()
+	w.clock.Step(3 * 24 * time.Hour)
+	replica, other := w.replica(w.client), w.replica(w.client)
+	pass(t, replica)
+	pass(t, other)
+
+	w.clock.SetTime(right)
+	for range 2 {
+		pass(t, replica)
+		pass(t, other)
+	}
+	for webhook, bundle := range w.bundles(t) {
+		for _, each := range []*Certificates{replica, other} {
+			if err := w.accepts(each, bundle); err != nil {
+				t.Errorf("%s can't call a replica: %v", webhook, err)
+			}
+		}
+	}
+	if state := w.authorities(t); len(state.retired) != 1 || state.next != nil {
+		t.Errorf("%d authorities are retired and a successor is %v, expected the one that was not valid and no successor", len(state.retired), state.next)
+	}
+}
+
+func TestASuccessorThatIsNotValidYetIsMadeAgain(t *testing.T) {
+	w := newTestCluster(webhookConfigurations()...)
+	replica := w.replica(w.client)
+	pass(t, replica)
+	w.clock.Step(authorityLifetime - prepareBefore)
+	right := w.clock.Now()
+	w.clock.Step(3 * 24 * time.Hour)
+	pass(t, replica)
+
+	w.clock.SetTime(right)
+	pass(t, replica)
+	if next := w.authorities(t).next; next == nil || !valid(next.certificate, right) {
+		t.Errorf("found the successor %v, expected one that is valid", next)
+	}
+}
