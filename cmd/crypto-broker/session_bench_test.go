@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -242,7 +241,6 @@ func TestSessionBenchSaysWhyNothingCanBeMeasured(t *testing.T) {
 		want string
 	}{
 		"a profile without sessions":         {[]string{"--socket", socket}, 3, `"Default"`},
-		"no broker":                          {[]string{"--socket", filepath.Join(t.TempDir(), "none"), "--timeout", "50ms"}, 4, "there is no broker at"},
 		"a server without the protocol":      {[]string{"--url", silent.URL}, 1, "POST /session/init: the server answered 404 Not Found: 404 page not found"},
 		"a server with another protocol":     {[]string{"--url", text.URL}, 1, `the reply to POST /session/init has the sessionId "" and the encAlg "", expected an id and A256GCM`},
 		"no server":                          {[]string{"--url", "http://127.0.0.1:0"}, 1, "connect to 127.0.0.1:0: "},

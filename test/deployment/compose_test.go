@@ -81,16 +81,17 @@ func TestTheComposeFileRunsABrokerForItsApplication(t *testing.T) {
 	}
 
 	for sentence, c := range map[string]struct {
-		args []string
-		code string
-		want string
+		args    []string
+		timeout string
+		code    string
+		want    string
 	}{
-		"one of the group of callers is served": {[]string{"--user", "2000:2000", "--group-add", "60471"}, "0", ""},
-		"one outside of it is not":              {[]string{"--user", "2000:2000"}, "4", "permission denied"},
+		"one of the group of callers is served": {[]string{"--user", "2000:2000", "--group-add", "60471"}, waitLimit.String(), "0", ""},
+		"one outside of it is not":              {[]string{"--user", "2000:2000"}, "2s", "4", "permission denied"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			args := append([]string{"run", "--detach", "--network", "none", "--cgroup-parent=/" + e.cgroup, "--volume", volume + ":/tmp/open-crypto-broker:ro"}, c.args...)
-			id := strings.TrimSpace(e.podman(append(args, "localhost/crypto-broker/cli:latest", "health", "--timeout", "1s", "--output", "text")...))
+			id := strings.TrimSpace(e.podman(append(args, "localhost/crypto-broker/cli:latest", "health", "--timeout", c.timeout, "--output", "text")...))
 			code := strings.TrimSpace(e.podman("wait", id))
 			got := e.run(t.Context(), folder, "podman", "logs", id)
 			e.podman("rm", id)

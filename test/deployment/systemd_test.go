@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // installed is the unit with the paths of a folder.
@@ -80,7 +81,15 @@ func TestTheCommandsOfTheUnitServeTheGroupOfCallers(t *testing.T) {
 	if output, err := as("61184", "61184", line("ExecStartPost")).CombinedOutput(); err != nil || string(output) != "SERVING\n" {
 		t.Errorf("the unit's own check: %v, %q", err, output)
 	}
-	if output, err := as("2000", "2000", hash+" --timeout 200ms").CombinedOutput(); err == nil || !strings.Contains(string(output), "permission denied") {
-		t.Errorf("one outside the group: %v, %q", err, output)
+	for timeout := 200 * time.Millisecond; ; timeout *= 4 {
+		output, err := as("2000", "2000", hash+" --timeout "+timeout.String()).CombinedOutput()
+		// On a busy machine no attempt to connect may end within a short timeout.
+		if strings.Contains(string(output), "did not answer within") && timeout < waitLimit {
+			continue
+		}
+		if err == nil || !strings.Contains(string(output), "permission denied") {
+			t.Errorf("one outside the group: %v, %q", err, output)
+		}
+		break
 	}
 }
