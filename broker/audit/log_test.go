@@ -22,6 +22,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/audit"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/callers"
 )
 
 // key returns a key that is the same for the same seed.
@@ -89,7 +90,7 @@ func record(n int) *audit.Record {
 	return &audit.Record{
 		Time: time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC), Profile: "Orders", Digest: "sha256:1", Revision: 3,
 		Use: profile.Use{
-			Operation: profile.OpSignData, Caller: profile.Caller{Container: "web", UID: 1000, GID: 2000, Known: true},
+			Operation: profile.OpSignData, Caller: callers.Caller{Container: "web", UID: 1000, GID: 2000, Known: true},
 			Keys: [2]profile.UsedKey{{Algorithm: "RSA", Bits: 3072, ID: "orders"}},
 		},
 		Assessment:  &profile.Assessment{Algorithm: "rsa-with-sha-256", Strength: profile.Strength{Bits: 128}},

@@ -18,6 +18,7 @@ import (
 	"strings"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/extensions"
 )
 
 var (
@@ -49,8 +50,8 @@ func keyIdentifier(policy *profile.CertificatePolicy, spki []byte) ([]byte, erro
 
 // alternativeNames returns the value of the extension SubjectAltName by the rule of the
 // profile, or nil if the certificate has no alternative names.
-func alternativeNames(policy *profile.NamePolicy, csr *x509.CertificateRequest) ([]byte, error) {
-	if policy.Rule() == profile.NamesDenied {
+func alternativeNames(policy *extensions.NamePolicy, csr *x509.CertificateRequest) ([]byte, error) {
+	if policy.Rule() == extensions.NamesDenied {
 		return nil, nil
 	}
 	var value []byte
@@ -93,11 +94,11 @@ const (
 
 // checkName checks that a name of a request is valid. If the profile has patterns, the name
 // has to match one. Names are not secret, so messages quote them.
-func checkName(policy *profile.NamePolicy, name asn1.RawValue) error {
+func checkName(policy *extensions.NamePolicy, name asn1.RawValue) error {
 	if name.Class != asn1.ClassContextSpecific || name.Tag >= len(nameKinds) {
 		return inputError("csr", "has an alternative name of an unknown kind")
 	}
-	matched := policy.Rule() == profile.NamesMatched
+	matched := policy.Rule() == extensions.NamesMatched
 	kind, text := nameKinds[name.Tag], string(name.Bytes)
 	valid := !name.IsCompound
 	var allowed bool

@@ -14,6 +14,7 @@ import (
 	"unicode"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/extensions"
 )
 
 // Limits of the CRL distribution points of a request.
@@ -173,8 +174,8 @@ func describeLimits(limits profile.KeyLimits) string {
 	return strings.Join(allowed, " or ")
 }
 
-func checkDistributionPoints(policy *profile.PointPolicy, points []string) error {
-	if len(points) > 0 && policy.Rule() == profile.PointsDenied {
+func checkDistributionPoints(policy *extensions.PointPolicy, points []string) error {
+	if len(points) > 0 && policy.Rule() == extensions.PointsDenied {
 		return inputError("crlDistributionPoints", "is not empty, expected no CRL distribution points, because the profile allows none")
 	}
 	if len(points) > maxDistributionPoints {
@@ -189,7 +190,7 @@ func checkDistributionPoints(policy *profile.PointPolicy, points []string) error
 		if err != nil || u.Host == "" || !isVisibleASCII(point) || !strings.EqualFold(u.Scheme, "http") && !strings.EqualFold(u.Scheme, "https") {
 			return inputError(field, "is not a URL of http or https in ASCII, such as \"http://crl.example.com/ca.crl\"")
 		}
-		if policy.Rule() == profile.PointsMatched && !policy.MatchesURI(point) {
+		if policy.Rule() == extensions.PointsMatched && !policy.MatchesURI(point) {
 			return inputError(field, "is %s, which no pattern of the profile allows", quote(point, 256))
 		}
 	}

@@ -9,15 +9,15 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/extensions"
 )
 
 // checkSubject checks the names in a subject if the profile has patterns for names. Verifiers
 // may read a common name as a host name, some of them even if there are alternative names.
 // They read an emailAddress as a mail address. field is the name of the field that has the
 // subject.
-func checkSubject(policy *profile.NamePolicy, field string, subject []byte) error {
-	if policy.Rule() != profile.NamesMatched {
+func checkSubject(policy *extensions.NamePolicy, field string, subject []byte) error {
+	if policy.Rule() != extensions.NamesMatched {
 		return nil
 	}
 	name, ok := readName(subject)
@@ -41,7 +41,7 @@ func checkSubject(policy *profile.NamePolicy, field string, subject []byte) erro
 	return nil
 }
 
-func checkCommonName(policy *profile.NamePolicy, field string, value asn1.RawValue) error {
+func checkCommonName(policy *extensions.NamePolicy, field string, value asn1.RawValue) error {
 	text, ok := textOf(value)
 	if !ok {
 		return inputError(field, "has a common name of the ASN.1 type %d, which cannot be read, expected a string such as UTF8String", value.Tag)

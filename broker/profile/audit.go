@@ -57,7 +57,7 @@ func (v validator) audit(at yamlfile.Place, a *Audit) {
 	if a == nil {
 		return
 	}
-	v.enum(at.Field("Level"), at, a.Level, auditLevels)
+	v.Enum(at.Field("Level"), at, a.Level, auditLevels)
 	if a.Required && strings.EqualFold(a.Level, "none") {
 		v.Add(at.Field("Required"), at, "is true while Level is \"none\", so that no call could ever be recorded")
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/extensions"
 )
 
 // CertificatePolicy is the compiled policy of SignCertificate. It never changes and is safe for
@@ -23,8 +24,8 @@ type CertificatePolicy struct {
 	extendedUsage       []x509.ExtKeyUsage
 	ca                  bool
 	pathLen             int
-	names               *NamePolicy
-	points              *PointPolicy
+	names               *extensions.NamePolicy
+	points              *extensions.PointPolicy
 	sha1Requests        bool
 	keys                *KeyPolicy
 	keyIDs              []string
@@ -81,10 +82,10 @@ func (p *CertificatePolicy) ExtendedKeyUsage() []x509.ExtKeyUsage { return p.ext
 func (p *CertificatePolicy) CA() (ca bool, pathLen int) { return p.ca, p.pathLen }
 
 // Names returns the rule for alternative names. It is never nil.
-func (p *CertificatePolicy) Names() *NamePolicy { return p.names }
+func (p *CertificatePolicy) Names() *extensions.NamePolicy { return p.names }
 
 // DistributionPoints returns the rule for CRL distribution points. It is never nil.
-func (p *CertificatePolicy) DistributionPoints() *PointPolicy { return p.points }
+func (p *CertificatePolicy) DistributionPoints() *extensions.PointPolicy { return p.points }
 
 // AllowsSHA1Requests reports whether a request may be signed with SHA-1.
 func (p *CertificatePolicy) AllowsSHA1Requests() bool { return p.sha1Requests }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/callers"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
 )
 
@@ -52,7 +53,7 @@ type Compiled struct {
 	name string
 	policies
 	deprecation *Deprecation
-	callers     *CallerPolicy
+	callers     *callers.Policy
 	audit       AuditPolicy
 	assessments []Assessment
 	strength    Strength
@@ -65,7 +66,7 @@ func (c *Compiled) Name() string { return c.name }
 func (c *Compiled) Deprecation() *Deprecation { return c.deprecation }
 
 // Callers restricts who may use the profile. It is nil if everybody may use it.
-func (c *Compiled) Callers() *CallerPolicy { return c.callers }
+func (c *Compiled) Callers() *callers.Policy { return c.callers }
 
 // Audit says which calls are recorded.
 func (c *Compiled) Audit() AuditPolicy { return c.audit }
@@ -166,7 +167,7 @@ func compileRead(r *yamlfile.Report, doc *Document, digest string, options []Com
 // compile prepares a valid profile for requests. The name is copied so that the set does not keep
 // the whole file in memory.
 func compile(p *Profile, o compileOptions) *Compiled {
-	c := &Compiled{name: strings.Clone(p.Name), callers: compileCallers(p.Callers)}
+	c := &Compiled{name: strings.Clone(p.Name), callers: p.Callers.Policy()}
 	for _, row := range sections {
 		if s := row.of(&p.API); s != nil {
 			s.compile(c, o)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/extensions"
 )
 
 // certificatePolicy compiles the policy of a profile whose SignCertificate has these lines in addition to the required lines.
@@ -83,7 +84,7 @@ func TestACertificatePolicyHasWhatTheProfileSays(t *testing.T) {
 		t.Errorf("names required: %t, requests with SHA-1: %t", p.Names().Required(), p.AllowsSHA1Requests())
 	}
 	points := p.DistributionPoints()
-	if points.Rule() != profile.PointsMatched || !points.MatchesURI("http://a.example.com/crl/1") || points.MatchesURI("http://a.example.com/1") || points.MatchesURI("https://a.example.com/crl/1") {
+	if points.Rule() != extensions.PointsMatched || !points.MatchesURI("http://a.example.com/crl/1") || points.MatchesURI("http://a.example.com/1") || points.MatchesURI("https://a.example.com/crl/1") {
 		t.Error("distribution points do not follow the pattern")
 	}
 	if p.KeyIdentifierHash() != crypto.SHA3_384 {
@@ -121,10 +122,10 @@ func TestACertificatePolicyDefaultsToWhatReleasedBrokersDo(t *testing.T) {
 	if ca, pathLen := p.CA(); ca || pathLen != -1 {
 		t.Errorf("CA %v with path length %d, want false with none", ca, pathLen)
 	}
-	if p.Names().Rule() != profile.NamesDenied {
+	if p.Names().Rule() != extensions.NamesDenied {
 		t.Errorf("names by rule %d, want them denied", p.Names().Rule())
 	}
-	if p.Names().Required() || p.DistributionPoints().Rule() != profile.PointsAny {
+	if p.Names().Required() || p.DistributionPoints().Rule() != extensions.PointsAny {
 		t.Errorf("names required: %t, distribution points by rule %d", p.Names().Required(), p.DistributionPoints().Rule())
 	}
 	if p.Keys().ByReference() || len(p.KeyIDs()) > 0 {
@@ -163,7 +164,7 @@ func TestPatternsOfAlternativeNames(t *testing.T) {
           - https://*.example.com:8443/a*
           - https://example.com/exact?query=1
           - urn:example:*`).Names()
-	if p.Rule() != profile.NamesMatched {
+	if p.Rule() != extensions.NamesMatched {
 		t.Fatalf("rule %d", p.Rule())
 	}
 	wide := certificatePolicy(t, `SubjectAltNames: {Rule: patterns, IP: ["::/0"]}`).Names()

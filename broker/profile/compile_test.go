@@ -13,6 +13,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/callers"
 )
 
 // served compiles a file and returns the digest algorithm of each profile that
@@ -161,24 +162,24 @@ func TestTheDigestIsThatOfTheBytes(t *testing.T) {
 }
 
 func TestCallersAreAllowedByEachListThatIsGiven(t *testing.T) {
-	app := profile.Caller{Container: "app", UID: 1000, GID: 2000, Known: true}
+	app := callers.Caller{Container: "app", UID: 1000, GID: 2000, Known: true}
 	for sentence, test := range map[string]struct {
 		callers string
-		caller  profile.Caller
+		caller  callers.Caller
 		allowed bool
 	}{
-		"nobody is restricted":               {"", profile.Caller{}, true},
+		"nobody is restricted":               {"", callers.Caller{}, true},
 		"the container is listed":            {"Callers: {Containers: [side, app]}", app, true},
 		"the container is not listed":        {"Callers: {Containers: [side]}", app, false},
-		"there is one socket for everybody":  {"Callers: {Containers: [app]}", profile.Caller{UID: 1000, Known: true}, false},
+		"there is one socket for everybody":  {"Callers: {Containers: [app]}", callers.Caller{UID: 1000, Known: true}, false},
 		"the user is listed":                 {"Callers: {UIDs: [1000]}", app, true},
 		"the user is not listed":             {"Callers: {UIDs: [0]}", app, false},
-		"the user is not known":              {"Callers: {UIDs: [0]}", profile.Caller{Container: "app"}, false},
+		"the user is not known":              {"Callers: {UIDs: [0]}", callers.Caller{Container: "app"}, false},
 		"the group is listed":                {"Callers: {GIDs: [2000]}", app, true},
 		"the group is not listed":            {"Callers: {GIDs: [1000]}", app, false},
 		"only one of two lists has it":       {"Callers: {Containers: [app], UIDs: [1]}", app, false},
 		"both of two lists have it":          {"Callers: {Containers: [app], UIDs: [1000]}", app, true},
-		"the container is known, no user is": {"Callers: {Containers: [app]}", profile.Caller{Container: "app"}, true},
+		"the container is known, no user is": {"Callers: {Containers: [app]}", callers.Caller{Container: "app"}, true},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			set, problems := profile.Compile(profile.FileName, []byte("- Name: A\n  API: {HashData: {HashAlg: sha-256}}\n  "+test.callers+"\n"))

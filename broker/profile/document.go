@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"fmt"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/callers"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 	"go.yaml.in/yaml/v3"
@@ -28,13 +29,13 @@ type Document struct {
 type Profile struct {
 	// Name is unique in its file, where a profile with Rollout and one without may share a
 	// name. It has at most MaxNameLength bytes. Upper and lower case matter.
-	Name        string       `yaml:"Name"`
-	Settings    *Settings    `yaml:"Settings,omitempty"`
-	KMS         *KMS         `yaml:"KMS,omitempty"`
-	API         API          `yaml:"API"`
-	Callers     *Callers     `yaml:"Callers,omitempty"`
-	Audit       *Audit       `yaml:"Audit,omitempty"`
-	Deprecation *Deprecation `yaml:"Deprecation,omitempty"`
+	Name        string         `yaml:"Name"`
+	Settings    *Settings      `yaml:"Settings,omitempty"`
+	KMS         *KMS           `yaml:"KMS,omitempty"`
+	API         API            `yaml:"API"`
+	Callers     *callers.Lists `yaml:"Callers,omitempty"`
+	Audit       *Audit         `yaml:"Audit,omitempty"`
+	Deprecation *Deprecation   `yaml:"Deprecation,omitempty"`
 	// Rollout is nil for a profile that all brokers serve.
 	Rollout *Rollout `yaml:"Rollout,omitempty"`
 }

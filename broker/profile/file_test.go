@@ -14,6 +14,8 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/callers"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/extensions"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
 )
 
@@ -38,7 +40,7 @@ func TestTheKeyManagerOfAReleasedProfileIsRead(t *testing.T) {
 func TestADocumentIsRenderedInTheOldestFormThatCanExpressIt(t *testing.T) {
 	released := profile.Profile{Name: "A", API: profile.API{HashData: &profile.HashData{HashAlg: "sha-256"}}}
 	restricted := released
-	restricted.Callers = &profile.Callers{UIDs: []int64{1000}}
+	restricted.Callers = &callers.Lists{UIDs: []int64{1000}}
 	for sentence, test := range map[string]struct {
 		doc  profile.Document
 		want string
@@ -84,7 +86,7 @@ func TestProfilesThatAreEncodedOneByOneMakeTheDocumentThatIsEncodedAtOnce(t *tes
 	lines := plain("B: - #")
 	lines.Deprecation = &profile.Deprecation{Reason: "Profiles:\n  two lines\n\nand one more\n", ReplacedBy: strings.Repeat("long ", 100)}
 	restricted := plain("Profiles:")
-	restricted.Callers = &profile.Callers{UIDs: []int64{1000}}
+	restricted.Callers = &callers.Lists{UIDs: []int64{1000}}
 	settings := &profile.Settings{CryptoLibrary: "native"}
 	for sentence, doc := range map[string]*profile.Document{
 		"a list of one":                        {Profiles: []profile.Profile{plain("A")}},
@@ -119,13 +121,13 @@ func TestEveryFieldOfOursNeedsTheVersionThatHasIt(t *testing.T) {
 	keys := []profile.KeyID{{ID: "k"}}
 	ed25519 := profile.KeyConstraints{Issuer: map[string]profile.KeySize{"Ed25519": {MinKeySize: 256, MaxKeySize: 256}}}
 	for sentence, p := range map[string]profile.Profile{
-		"callers":                         {Callers: &profile.Callers{}},
+		"callers":                         {Callers: &callers.Lists{}},
 		"audit":                           {Audit: &profile.Audit{}},
 		"key ids of certificates":         {API: profile.API{SignCertificate: &profile.SignCertificate{KeyIDs: keys}}},
 		"key ids of encryption":           {API: profile.API{EncryptData: &profile.EncryptData{KeyIDs: keys}}},
 		"key ids of signatures":           {API: profile.API{SignData: &profile.SignData{KeyIDs: keys}}},
-		"subject alternative names":       {API: profile.API{SignCertificate: &profile.SignCertificate{SubjectAltNames: &profile.SubjectAltNames{}}}},
-		"CRL distribution points":         {API: profile.API{SignCertificate: &profile.SignCertificate{CRLDistributionPoints: &profile.CRLDistributionPoints{}}}},
+		"subject alternative names":       {API: profile.API{SignCertificate: &profile.SignCertificate{SubjectAltNames: &extensions.SubjectAltNames{}}}},
+		"CRL distribution points":         {API: profile.API{SignCertificate: &profile.SignCertificate{CRLDistributionPoints: &extensions.CRLDistributionPoints{}}}},
 		"requests signed with SHA-1":      {API: profile.API{SignCertificate: &profile.SignCertificate{AllowSHA1Requests: true}}},
 		"RSA-PSS certificates":            {API: profile.API{SignCertificate: &profile.SignCertificate{SignAlg: "RSA-PSS"}}},
 		"Ed25519 signatures":              {API: profile.API{SignData: &profile.SignData{SignAlg: "ed25519"}}},

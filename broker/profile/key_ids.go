@@ -54,7 +54,7 @@ func (v validator) keyIDs(at yamlfile.Place, keys []KeyID) {
 		id := where.Field("Id")
 		switch before, twice := first[key.ID]; {
 		case key.ID == "":
-			v.required(id, where, "a key id of 1 to 64 bytes")
+			v.Required(id, where, "a key id of 1 to 64 bytes")
 		case len(key.ID) > MaxKeyIDLength:
 			v.Add(id, where, "the key id has %d bytes, expected at most %d", len(key.ID), MaxKeyIDLength)
 		case !ValidKeyID(key.ID):

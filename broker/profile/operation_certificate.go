@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/extensions"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
 )
 
@@ -30,18 +31,18 @@ var signCertificateRow = SectionRow{
 
 // SignCertificate is the policy of the SignCertificate operation.
 type SignCertificate struct {
-	SignAlg          string            `yaml:"SignAlg"`
-	HashAlg          string            `yaml:"HashAlg,omitempty"`
-	SKIHashAlg       string            `yaml:"SKIHashAlg,omitempty"`
-	Validity         Validity          `yaml:"Validity"`
-	KeyConstraints   KeyConstraints    `yaml:"KeyConstraints"`
-	KeyUsage         []string          `yaml:"KeyUsage,omitempty"`
-	ExtendedKeyUsage []string          `yaml:"ExtendedKeyUsage,omitempty"`
-	BasicConstraints *BasicConstraints `yaml:"BasicConstraints,omitempty"`
-	SubjectAltNames  *SubjectAltNames  `yaml:"SubjectAltNames,omitempty"`
+	SignAlg          string                      `yaml:"SignAlg"`
+	HashAlg          string                      `yaml:"HashAlg,omitempty"`
+	SKIHashAlg       string                      `yaml:"SKIHashAlg,omitempty"`
+	Validity         Validity                    `yaml:"Validity"`
+	KeyConstraints   KeyConstraints              `yaml:"KeyConstraints"`
+	KeyUsage         []string                    `yaml:"KeyUsage,omitempty"`
+	ExtendedKeyUsage []string                    `yaml:"ExtendedKeyUsage,omitempty"`
+	BasicConstraints *BasicConstraints           `yaml:"BasicConstraints,omitempty"`
+	SubjectAltNames  *extensions.SubjectAltNames `yaml:"SubjectAltNames,omitempty"`
 	// CRLDistributionPoints restricts the distribution points of requests. If it is absent, the
 	// rule is "any".
-	CRLDistributionPoints *CRLDistributionPoints `yaml:"CRLDistributionPoints,omitempty"`
+	CRLDistributionPoints *extensions.CRLDistributionPoints `yaml:"CRLDistributionPoints,omitempty"`
 	// AllowSHA1Requests accepts certificate requests that are signed with SHA-1.
 	AllowSHA1Requests bool    `yaml:"AllowSHA1Requests,omitempty"`
 	KeyIDs            []KeyID `yaml:"KeyIds,omitempty"`
@@ -62,21 +63,21 @@ type BasicConstraints struct {
 }
 
 func (s *SignCertificate) validate(v validator, at yamlfile.Place) {
-	v.enum(at.Field("SignAlg"), at, s.SignAlg, algorithm.CertificateSignatures())
+	v.Enum(at.Field("SignAlg"), at, s.SignAlg, algorithm.CertificateSignatures())
 	v.signHash(at, s.SignAlg, s.HashAlg, algorithm.Digests(algorithm.ForCertificates))
 	if s.SKIHashAlg != "" || v.Present(at.Field("SKIHashAlg")) {
-		v.enum(at.Field("SKIHashAlg"), at, s.SKIHashAlg, algorithm.Digests(algorithm.ForKeyIdentifiers))
+		v.Enum(at.Field("SKIHashAlg"), at, s.SKIHashAlg, algorithm.Digests(algorithm.ForKeyIdentifiers))
 	}
 	v.validity(at.Field("Validity"), at, s.Validity)
 	v.keyConstraints(at.Field("KeyConstraints"), s.KeyConstraints)
 	exact := func(a, b string) bool { return a == b }
 	for i, usage := range s.KeyUsage {
 		where := at.Field("KeyUsage").Index(i)
-		v.oneOf(where, where, usage, keyUsages, exact)
+		v.OneOf(where, where, usage, keyUsages, exact)
 	}
 	for i, usage := range s.ExtendedKeyUsage {
 		where := at.Field("ExtendedKeyUsage").Index(i)
-		v.oneOf(where, where, usage, extendedKeyUsages, exact)
+		v.OneOf(where, where, usage, extendedKeyUsages, exact)
 	}
 	if b := s.BasicConstraints; b != nil && b.PathLenConstraint != nil {
 		where := at.Field("BasicConstraints").Field("PathLenConstraint")
@@ -86,8 +87,8 @@ func (s *SignCertificate) validate(v validator, at yamlfile.Place) {
 			v.Add(where, where, "is only allowed where CA is true")
 		}
 	}
-	v.subjectAltNames(at.Field("SubjectAltNames"), s.SubjectAltNames)
-	v.distributionPoints(at.Field("CRLDistributionPoints"), s.CRLDistributionPoints)
+	s.SubjectAltNames.Check(v.Report, at.Field("SubjectAltNames"))
+	s.CRLDistributionPoints.Check(v.Report, at.Field("CRLDistributionPoints"))
 	for i, key := range s.KeyIDs {
 		if where := at.Field("KeyIds").Index(i); key.ID == AnyKeyID {
 			v.Add(where.Field("Id"), where, "found %q, which stands for every key of the broker, expected the id of the issuer's key: requests of SignCertificate have no field that names one", key.ID)
@@ -101,11 +102,11 @@ func (v validator) validity(at, around yamlfile.Place, validity Validity) {
 		return
 	}
 	if !v.Present(at) {
-		v.required(at, around, "ValidNotBeforeOffset and ValidNotAfterOffset")
+		v.Required(at, around, "ValidNotBeforeOffset and ValidNotAfterOffset")
 		return
 	}
-	before, ok := v.duration(at.Field("ValidNotBeforeOffset"), at, validity.ValidNotBeforeOffset)
-	after, also := v.duration(at.Field("ValidNotAfterOffset"), at, validity.ValidNotAfterOffset)
+	before, ok := v.Duration(at.Field("ValidNotBeforeOffset"), at, validity.ValidNotBeforeOffset)
+	after, also := v.Duration(at.Field("ValidNotAfterOffset"), at, validity.ValidNotAfterOffset)
 	switch where := at.Field("ValidNotAfterOffset"); {
 	case !ok || !also:
 	case after <= 0:
@@ -133,8 +134,8 @@ func (s *SignCertificate) compile(c *Compiled, o compileOptions) {
 		issuer:        listedKeys(s.KeyConstraints.Issuer),
 		pathLen:       -1,
 		requireFIPS:   o.requireFIPS,
-		names:         compileNames(s.SubjectAltNames),
-		points:        compilePoints(s.CRLDistributionPoints),
+		names:         s.SubjectAltNames.Policy(),
+		points:        s.CRLDistributionPoints.Policy(),
 		sha1Requests:  s.AllowSHA1Requests,
 		keys:          compileKeyIDs(s.KeyIDs, o.manager),
 	}

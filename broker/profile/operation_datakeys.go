@@ -56,12 +56,12 @@ var contexts = []string{contextRequired, contextOptional, contextNone}
 
 func (d *DataKeys) validate(v validator, at yamlfile.Place) {
 	if d.Context != "" || v.Present(at.Field("Context")) {
-		v.enum(at.Field("Context"), at, d.Context, contexts)
+		v.Enum(at.Field("Context"), at, d.Context, contexts)
 	}
 	d.validateAlgorithms(v, at)
-	v.number(at.Field("KeySize"), at, d.KeySize, algorithm.AESGCM.KeySizes(), true)
+	v.Size(at.Field("KeySize"), at, d.KeySize, algorithm.AESGCM.KeySizes(), true)
 	if len(d.KeyIDs) == 0 && !v.Present(at.Field("KeyIds")) {
-		v.required(at.Field("KeyIds"), at, "at least one key, because data keys are wrapped with keys of the broker")
+		v.Required(at.Field("KeyIds"), at, "at least one key, because data keys are wrapped with keys of the broker")
 	}
 	v.keyIDs(at.Field("KeyIds"), d.KeyIDs)
 }
@@ -69,11 +69,11 @@ func (d *DataKeys) validate(v validator, at yamlfile.Place) {
 func (d *DataKeys) validateAlgorithms(v validator, at yamlfile.Place) {
 	list := at.Field("WrapAlgs")
 	if len(d.WrapAlgs) == 0 {
-		v.required(list, at, "at least one of "+yamlfile.List(algorithm.Wrappings()))
+		v.Required(list, at, "at least one of "+yamlfile.List(algorithm.Wrappings()))
 	}
 	var before []algorithm.Wrapping
 	for i, name := range d.WrapAlgs {
-		v.enum(list.Index(i), list, name, algorithm.Wrappings())
+		v.Enum(list.Index(i), list, name, algorithm.Wrappings())
 		with, known := algorithm.FindWrapping(name)
 		switch {
 		case !known:

@@ -57,13 +57,13 @@ var nonceStrategies = []string{"user-provided", "random"}
 
 func (e *EncryptData) validate(v validator, at yamlfile.Place) {
 	cipher := e.cipher()
-	v.enum(at.Field("EncryptAlg"), at, e.EncryptAlg, algorithm.Ciphers())
-	v.number(at.Field("KeySize"), at, e.KeySize, cipher.KeySizes(), true)
+	v.Enum(at.Field("EncryptAlg"), at, e.EncryptAlg, algorithm.Ciphers())
+	v.Size(at.Field("KeySize"), at, e.KeySize, cipher.KeySizes(), true)
 	if e.NonceStrategy != "" || v.Present(at.Field("NonceStrategy")) {
-		v.enum(at.Field("NonceStrategy"), at, e.NonceStrategy, nonceStrategies)
+		v.Enum(at.Field("NonceStrategy"), at, e.NonceStrategy, nonceStrategies)
 	}
-	v.number(at.Field("TagLength"), at, e.TagLength, cipher.TagSizes(), false)
-	v.number(at.Field("ShortTagLength"), at, e.ShortTagLength, cipher.TagSizes()[:len(cipher.TagSizes())-1], false)
+	v.Size(at.Field("TagLength"), at, e.TagLength, cipher.TagSizes(), false)
+	v.Size(at.Field("ShortTagLength"), at, e.ShortTagLength, cipher.TagSizes()[:len(cipher.TagSizes())-1], false)
 	v.keyIDs(at.Field("KeyIds"), e.KeyIDs)
 	for i := range e.KeyIDs {
 		where := at.Field("KeyIds").Index(i)

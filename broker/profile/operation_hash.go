@@ -35,7 +35,7 @@ type HashData struct {
 }
 
 func (h *HashData) validate(v validator, at yamlfile.Place) {
-	v.enum(at.Field("HashAlg"), at, h.HashAlg, algorithm.Digests(algorithm.ForData))
+	v.Enum(at.Field("HashAlg"), at, h.HashAlg, algorithm.Digests(algorithm.ForData))
 }
 
 func (h *HashData) format() algorithm.Format { return algorithm.DigestFormat(h.HashAlg) }

@@ -86,7 +86,7 @@ func (s *Session) validate(v validator, at yamlfile.Place) {
 	s.validateProtocols(v, at)
 	s.validateAgreement(v, at)
 	s.validateSigning(v, at)
-	v.enum(at.Field("EncryptAlg"), at, s.EncryptAlg, []string{algorithm.SessionCipher})
+	v.Enum(at.Field("EncryptAlg"), at, s.EncryptAlg, []string{algorithm.SessionCipher})
 	shortest, ok := v.sessionTime(at.Field("MinLifetime"), at, s.MinLifetime, minSessionLifetime, maxSessionLifetime)
 	longest, also := v.sessionTime(at.Field("MaxLifetime"), at, s.MaxLifetime, minSessionLifetime, maxSessionLifetime)
 	shortest, longest = cmp.Or(shortest, defaultMinSessionLifetime), cmp.Or(longest, maxSessionLifetime)
@@ -98,18 +98,18 @@ func (s *Session) validate(v validator, at yamlfile.Place) {
 		v.Add(where, at, "found %d, expected 1 to %d messages in each direction, because NIST SP 800-38D allows 2^32 random IVs for a key", s.MaxMessages, MaxSessionMessages)
 	}
 	if s.Store != "" || v.Present(at.Field("Store")) {
-		v.enum(at.Field("Store"), at, s.Store, []string{memoryStore, redisStore})
+		v.Enum(at.Field("Store"), at, s.Store, []string{memoryStore, redisStore})
 	}
 }
 
 func (s *Session) validateProtocols(v validator, at yamlfile.Place) {
 	list := at.Field("Protocols")
 	if len(s.Protocols) == 0 {
-		v.required(list, at, "at least one of "+yamlfile.List(algorithm.Sessions()))
+		v.Required(list, at, "at least one of "+yamlfile.List(algorithm.Sessions()))
 	}
 	var before []algorithm.Session
 	for i, name := range s.Protocols {
-		v.enum(list.Index(i), list, name, algorithm.Sessions())
+		v.Enum(list.Index(i), list, name, algorithm.Sessions())
 		protocol, known := algorithm.FindSession(name)
 		if known && slices.Contains(before, protocol) {
 			v.Add(list.Index(i), list, "the protocol %q is already in the list", protocol)
@@ -124,7 +124,7 @@ func (v validator) sessionTime(at, around yamlfile.Place, found string, shortest
 	if found == "" && !v.Present(at) {
 		return 0, true
 	}
-	d, ok := v.duration(at, around, found)
+	d, ok := v.Duration(at, around, found)
 	if ok && (d < shortest || d > longest || d%time.Second != 0) {
 		v.Add(at, around, "found %q, expected whole seconds from %s to %s", found, shortest, longest)
 		return 0, false

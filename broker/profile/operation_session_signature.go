@@ -37,7 +37,7 @@ func SessionKeyLimits() KeyLimits {
 func (s *Session) validateAgreement(v validator, at yamlfile.Place) {
 	where, versions := at.Field("KeyAgreementAlg"), s.versions()
 	if len(versions) == 0 || slices.ContainsFunc(versions, func(version algorithm.Session) bool { return !version.IsNative() }) {
-		v.enum(where, at, s.KeyAgreementAlg, []string{algorithm.SessionKeyAgreement})
+		v.Enum(where, at, s.KeyAgreementAlg, []string{algorithm.SessionKeyAgreement})
 		return
 	}
 	if s.KeyAgreementAlg != "" {
@@ -60,13 +60,13 @@ func (s *Session) validateSigning(v validator, at yamlfile.Place) {
 		v.Add(at.Field("Store"), at, "found %q, expected %q: sessions of native protocols are in the memory of one broker", redisStore, memoryStore)
 	}
 	signatures := slices.Concat(algorithm.Signatures(algorithm.Classical), algorithm.Signatures(algorithm.PostQuantum))
-	v.enum(at.Field("SignAlg"), at, s.SignAlg, signatures)
+	v.Enum(at.Field("SignAlg"), at, s.SignAlg, signatures)
 	if s.SignAlg != "" {
 		v.signHash(at, s.SignAlg, s.HashAlg, algorithm.Digests(algorithm.ForSignatures))
 	}
 	switch {
 	case len(s.KeyIDs) == 0 && !v.Present(list):
-		v.required(list, at, "the key of the broker that signs its share of the key agreement")
+		v.Required(list, at, "the key of the broker that signs its share of the key agreement")
 	case len(s.KeyIDs) > 1:
 		v.Add(list, at, "has %d keys, expected only the key that signs", len(s.KeyIDs))
 	case AllowsAnyKey(s.KeyIDs):

@@ -47,12 +47,12 @@ func (s *SignData) validate(v validator, at yamlfile.Place) {
 	if s.SigningMode == "" && !v.Present(at.Field("SigningMode")) {
 		mode = signingLegacy
 	} else {
-		v.enum(at.Field("SigningMode"), at, s.SigningMode, signingModes)
+		v.Enum(at.Field("SigningMode"), at, s.SigningMode, signingModes)
 	}
 	v.signAlgorithm(at.Field("SignAlg"), at, mode, s.SignAlg)
 	v.signHash(at, s.SignAlg, s.HashAlg, algorithm.Digests(algorithm.ForSignatures))
 	if s.SignatureFormat != "" || v.Present(at.Field("SignatureFormat")) {
-		v.enum(at.Field("SignatureFormat"), at, s.SignatureFormat, signatureFormatNames[:])
+		v.Enum(at.Field("SignatureFormat"), at, s.SignatureFormat, signatureFormatNames[:])
 		v.cms(at, s)
 	}
 	v.keyConstraints(at.Field("KeyConstraints"), s.KeyConstraints)
@@ -133,11 +133,11 @@ func (v validator) signAlgorithm(at, around yamlfile.Place, mode, found string) 
 	case fits != "":
 		v.Add(at, around, "found %s in mode %q, expected %s; %s is for SigningMode %q", yamlfile.Excerpt(found), mode, want, yamlfile.Excerpt(found), fits)
 	case mode == signingLegacy:
-		v.enum(at, around, found, classical)
+		v.Enum(at, around, found, classical)
 	case mode == signingPostQuantum:
-		v.enum(at, around, found, postQuantum)
+		v.Enum(at, around, found, postQuantum)
 	case found == "":
-		v.required(at, around, want)
+		v.Required(at, around, want)
 	default:
 		v.Add(at, around, "found %s in mode %q, expected %s", yamlfile.Excerpt(found), mode, want)
 	}

@@ -87,7 +87,7 @@ func (v validator) rollout(at yamlfile.Place, r *Rollout) {
 	if r.Below < 0 || r.Below > RolloutPlaces {
 		v.Add(at.Field("Below"), at, "found %d, expected a number from 0 to %d", r.Below, int64(RolloutPlaces))
 	}
-	v.text(at.Field("Digest"), r.Digest, maxDigestLength)
+	v.Text(at.Field("Digest"), r.Digest, maxDigestLength)
 }
 
 // alone refuses a profile with Rollout if no profile without Rollout has the same name.

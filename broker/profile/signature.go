@@ -174,7 +174,7 @@ func (v validator) signHash(at yamlfile.Place, sign, hash string, allowed []stri
 		}
 		return
 	}
-	v.enum(where, at, hash, allowed)
+	v.Enum(where, at, hash, allowed)
 }
 
 // signatureStrength returns the strength of an algorithm with its digest and the weakest key

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/callers"
 )
 
 // Use describes what a call used of a profile: the values that a profile chooses or limits, if
@@ -34,7 +35,7 @@ type Use struct {
 	SHA1Request bool
 	// GivenContext reports whether a data key is bound to a context.
 	GivenContext bool
-	Caller       Caller
+	Caller       callers.Caller
 }
 
 // UsedKey is the kind of a key. It has no part of the key itself.
@@ -155,7 +156,7 @@ func (c *Compiled) Lost(after *Compiled) []string {
 			}
 		}
 	}
-	for _, who := range c.callers.lost(after.callers) {
+	for _, who := range c.callers.Lost(after.callers) {
 		add(who)
 	}
 	return lost

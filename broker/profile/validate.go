@@ -5,11 +5,7 @@ package profile
 import (
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
-	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
 )
@@ -76,7 +72,7 @@ func (v validator) profile(at yamlfile.Place, p *Profile, unread bool) {
 	v.settings(at.Field("Settings"), p.Settings)
 	v.kms(at.Field("KMS"), p.KMS)
 	api := at.Field("API")
-	if p.API == (API{}) && !v.anyPresent(api, sectionNames...) && !unread {
+	if p.API == (API{}) && !v.AnyPresent(api, sectionNames...) && !unread {
 		v.Add(api, at, "offers no operation, expected at least one of %s", yamlfile.List(sectionNames))
 	}
 	for _, row := range sections {
@@ -84,7 +80,7 @@ func (v validator) profile(at yamlfile.Place, p *Profile, unread bool) {
 			s.validate(v, api.Field(row.Name))
 		}
 	}
-	v.callers(at.Field("Callers"), p.Callers)
+	p.Callers.Check(v.Report, at.Field("Callers"))
 	v.audit(at.Field("Audit"), p.Audit)
 	v.deprecation(at.Field("Deprecation"), p)
 	v.rollout(at.Field("Rollout"), p.Rollout)
@@ -92,16 +88,16 @@ func (v validator) profile(at yamlfile.Place, p *Profile, unread bool) {
 
 // IsName reports whether a profile may have a name.
 func IsName(name string) bool {
-	return name != "" && len(name) <= MaxNameLength && printable(name) && strings.TrimSpace(name) == name
+	return name != "" && len(name) <= MaxNameLength && yamlfile.Printable(name) && strings.TrimSpace(name) == name
 }
 
 func (v validator) name(at, around yamlfile.Place, name string) {
 	switch {
 	case name == "":
-		v.required(at, around, "a name of 1 to 64 bytes")
+		v.Required(at, around, "a name of 1 to 64 bytes")
 	case len(name) > MaxNameLength:
 		v.Add(at, around, "the name has %d bytes, expected at most %d", len(name), MaxNameLength)
-	case !printable(name):
+	case !yamlfile.Printable(name):
 		v.Add(at, around, "found %s, expected printable characters only", yamlfile.Excerpt(name))
 	case strings.TrimSpace(name) != name:
 		v.Add(at, around, "found %s, expected no space at the ends", yamlfile.Excerpt(name))
@@ -110,7 +106,7 @@ func (v validator) name(at, around yamlfile.Place, name string) {
 
 func (v validator) settings(at yamlfile.Place, s *Settings) {
 	if s != nil && (s.CryptoLibrary != "" || v.Present(at.Field("CryptoLibrary"))) {
-		v.enum(at.Field("CryptoLibrary"), at, s.CryptoLibrary, cryptoLibraries)
+		v.Enum(at.Field("CryptoLibrary"), at, s.CryptoLibrary, cryptoLibraries)
 	}
 }
 
@@ -118,7 +114,7 @@ func (v validator) kms(at yamlfile.Place, k *KMS) {
 	if k == nil {
 		return
 	}
-	v.text(at.Field("Client"), k.Client, maxTextLength)
+	v.Text(at.Field("Client"), k.Client, maxTextLength)
 	// The text is not quoted, because it may be a credential in the wrong place.
 	if file, isText := k.Config.(string); isText && file != "" && !isFileName(file) {
 		v.Add(at.Field("Config"), at, "is not the name of a file, expected 1 to %d letters, digits, \"-\", \"_\" and \".\", the first one no \".\"", maxFileName)
@@ -141,92 +137,15 @@ func (v validator) deprecation(at yamlfile.Place, p *Profile) {
 	if d == nil {
 		return
 	}
-	v.text(at.Field("DeprecatedSince"), d.DeprecatedSince, maxTextLength)
-	v.text(at.Field("RemoveAfter"), d.RemoveAfter, maxTextLength)
-	v.text(at.Field("Reason"), d.Reason, maxTextLength)
+	v.Text(at.Field("DeprecatedSince"), d.DeprecatedSince, maxTextLength)
+	v.Text(at.Field("RemoveAfter"), d.RemoveAfter, maxTextLength)
+	v.Text(at.Field("Reason"), d.Reason, maxTextLength)
 	if d.ReplacedBy != "" {
 		v.name(at.Field("ReplacedBy"), at, d.ReplacedBy)
 		if d.ReplacedBy == p.Name {
 			v.Add(at.Field("ReplacedBy"), at, "names the deprecated profile itself, expected another one")
 		}
 	}
-}
-
-// required reports a field that is missing or empty.
-func (v validator) required(at, around yamlfile.Place, want string) {
-	if v.Present(at) {
-		v.Add(at, around, "is empty, expected %s", want)
-		return
-	}
-	v.Add(at, around, "is missing, expected %s", want)
-}
-
-// enum checks that a value is one of a fixed list of names. Upper and lower case do not
-// matter.
-func (v validator) enum(at, around yamlfile.Place, found string, allowed []string) {
-	v.oneOf(at, around, found, allowed, strings.EqualFold)
-}
-
-func (v validator) oneOf(at, around yamlfile.Place, found string, allowed []string, equal func(a, b string) bool) {
-	want := yamlfile.List(allowed)
-	if len(allowed) > 1 {
-		want = "one of " + want
-	}
-	if found == "" {
-		v.required(at, around, want)
-		return
-	}
-	if !slices.ContainsFunc(allowed, func(a string) bool { return equal(a, found) }) {
-		v.Add(at, around, "unknown value %s, expected %s%s", yamlfile.Excerpt(found), want, yamlfile.DidYouMean(found, allowed))
-	}
-}
-
-// number checks that a value is one of a fixed list of sizes in bits.
-func (v validator) number(at, around yamlfile.Place, found int, allowed []int, required bool) {
-	names := make([]string, len(allowed))
-	for i, n := range allowed {
-		names[i] = fmt.Sprint(n)
-	}
-	want := "one of " + strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1] + " bits"
-	switch {
-	case v.Failed[at] || v.Failed[around]:
-	case !v.Present(at) && found == 0:
-		if required {
-			v.Add(at, around, "is missing, expected %s", want)
-		}
-	case !slices.Contains(allowed, found):
-		v.Add(at, around, "found %d, expected %s", found, want)
-	}
-}
-
-// text checks that a free text is printable and has at most longest bytes.
-func (v validator) text(at yamlfile.Place, found string, longest int) {
-	switch {
-	case len(found) > longest:
-		v.Add(at, at, "the text has %d bytes, expected at most %d", len(found), longest)
-	case !printable(found):
-		v.Add(at, at, "found %s, expected printable characters only", yamlfile.Excerpt(found))
-	}
-}
-
-// duration returns a Go duration. It reports false, and adds a problem, if the value is not
-// a duration.
-func (v validator) duration(at, around yamlfile.Place, found string) (time.Duration, bool) {
-	const want = "a duration such as \"-1h\" or \"8760h\""
-	if found == "" {
-		v.required(at, around, want)
-		return 0, false
-	}
-	d, err := time.ParseDuration(found)
-	if err != nil {
-		v.Add(at, around, "found %s, expected %s", yamlfile.Excerpt(found), want)
-		return 0, false
-	}
-	return d, true
-}
-
-func (v validator) anyPresent(at yamlfile.Place, names ...string) bool {
-	return slices.ContainsFunc(names, func(name string) bool { return v.Present(at.Field(name)) })
 }
 
 // failedWithin returns the indices of the profiles whose field with this name has a problem in it.
@@ -238,8 +157,4 @@ func (v validator) failedWithin(name string) map[int]bool {
 		}
 	}
 	return found
-}
-
-func printable(s string) bool {
-	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/callers"
 )
 
 // clock is a clock that the tests set.
@@ -43,7 +44,7 @@ func (c *clock) add(d time.Duration) { c.set(c.read().Add(d)) }
 var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
 // theOwner is the owner of sessions, unless a test says otherwise.
-var theOwner = Owner{Caller: profile.Caller{Container: "web", UID: 1000, Known: true}, Socket: "web", Profile: "P"}
+var theOwner = Owner{Caller: callers.Caller{Container: "web", UID: 1000, Known: true}, Socket: "web", Profile: "P"}
 
 // policy compiles a section with more fields.
 func policy(t testing.TB, more string) *profile.SessionPolicy {

@@ -13,6 +13,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 	"github.com/crypto-broker/crypto-broker-operator/broker/internal/lockedmemory"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/callers"
 )
 
 // The limits of a store. The sockets of the broker have equal parts of them. With less memory, there
@@ -57,7 +58,7 @@ var (
 
 // Owner is who may use a session.
 type Owner struct {
-	Caller profile.Caller
+	Caller callers.Caller
 	// Socket is the name of the caller whose socket it is, empty if there is one for all.
 	Socket  string
 	Profile string

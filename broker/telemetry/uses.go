@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/callers"
 )
 
 // MaxUses is the maximum number of different uses that a broker counts, of all profiles together.
@@ -225,7 +226,7 @@ func (u *CountedUse) Use() (profile.Use, error) {
 	format, written := profile.FindSignatureFormat(u.Format)
 	use := profile.Use{
 		Operation: operation, Algorithm: u.Algorithm, Format: format, GivenFormat: u.GivenFormat, GivenNonce: u.GivenNonce, TagSize: uint8(u.TagBits / 8),
-		SHA1Request: u.SHA1Request, GivenContext: u.GivenContext, Caller: profile.Caller{Container: u.Container},
+		SHA1Request: u.SHA1Request, GivenContext: u.GivenContext, Caller: callers.Caller{Container: u.Container},
 	}
 	if !known || !written && u.Format != "" || u.TagBits < 0 || u.TagBits > 8*255 || len(u.Keys) > len(use.Keys) ||
 		!profile.IsName(u.Profile) || !word.MatchString(u.Algorithm) || !word.MatchString(u.Container) {

@@ -17,12 +17,13 @@ import (
 
 	v1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/callers"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
 )
 
 // hashed is a use by a user.
 func hashed(uid uint32) *profile.Use {
-	return &profile.Use{Operation: profile.OpHashData, Algorithm: "sha-256", Caller: profile.Caller{Container: "app", UID: uid, Known: true}}
+	return &profile.Use{Operation: profile.OpHashData, Algorithm: "sha-256", Caller: callers.Caller{Container: "app", UID: uid, Known: true}}
 }
 
 func TestEachUseIsCountedWithItsCallsAndItsLastTime(t *testing.T) {

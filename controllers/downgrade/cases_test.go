@@ -9,6 +9,8 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/callers"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/extensions"
 )
 
 // complete is a profile that offers all operations, with all possible restrictions.
@@ -263,7 +265,7 @@ var cases = map[string]comparing{
 	},
 	"alternative names denied that were copied": {
 		base: func(p *profile.Profile) {
-			p.API.SignCertificate.SubjectAltNames = &profile.SubjectAltNames{Rule: "copy"}
+			p.API.SignCertificate.SubjectAltNames = &extensions.SubjectAltNames{Rule: "copy"}
 		},
 		change: func(p *profile.Profile) { p.API.SignCertificate.SubjectAltNames = nil },
 	},
@@ -276,12 +278,12 @@ var cases = map[string]comparing{
 		weaker: map[string]string{"API.SignCertificate.SubjectAltNames.Required": "a request without alternative names is certified, it was refused"},
 	},
 	"CRL distribution points denied": {change: func(p *profile.Profile) {
-		p.API.SignCertificate.CRLDistributionPoints = &profile.CRLDistributionPoints{Rule: "deny"}
+		p.API.SignCertificate.CRLDistributionPoints = &extensions.CRLDistributionPoints{Rule: "deny"}
 	}},
 	"CRL distribution points by patterns where any was allowed": {
 		base: func(p *profile.Profile) { p.API.SignCertificate.CRLDistributionPoints = nil },
 		change: func(p *profile.Profile) {
-			p.API.SignCertificate.CRLDistributionPoints = &profile.CRLDistributionPoints{Rule: "patterns", URI: []string{"http://a.example/*"}}
+			p.API.SignCertificate.CRLDistributionPoints = &extensions.CRLDistributionPoints{Rule: "patterns", URI: []string{"http://a.example/*"}}
 		},
 	},
 	"any CRL distribution points": {
@@ -290,10 +292,10 @@ var cases = map[string]comparing{
 	},
 	"CRL distribution points by patterns where they were denied": {
 		base: func(p *profile.Profile) {
-			p.API.SignCertificate.CRLDistributionPoints = &profile.CRLDistributionPoints{Rule: "Deny"}
+			p.API.SignCertificate.CRLDistributionPoints = &extensions.CRLDistributionPoints{Rule: "Deny"}
 		},
 		change: func(p *profile.Profile) {
-			p.API.SignCertificate.CRLDistributionPoints = &profile.CRLDistributionPoints{Rule: "patterns", URI: []string{"http://a.example/*"}}
+			p.API.SignCertificate.CRLDistributionPoints = &extensions.CRLDistributionPoints{Rule: "patterns", URI: []string{"http://a.example/*"}}
 		},
 		weaker: map[string]string{"API.SignCertificate.CRLDistributionPoints.Rule": `the rule for CRL distribution points is "patterns", it was "deny"`},
 	},
@@ -319,27 +321,27 @@ var cases = map[string]comparing{
 	},
 	"alternative names by patterns where they were copied": {
 		base: func(p *profile.Profile) {
-			p.API.SignCertificate.SubjectAltNames = &profile.SubjectAltNames{Rule: "copy"}
+			p.API.SignCertificate.SubjectAltNames = &extensions.SubjectAltNames{Rule: "copy"}
 		},
 		change: func(p *profile.Profile) {
-			p.API.SignCertificate.SubjectAltNames = &profile.SubjectAltNames{Rule: "patterns", DNS: []string{"a.example"}}
+			p.API.SignCertificate.SubjectAltNames = &extensions.SubjectAltNames{Rule: "patterns", DNS: []string{"a.example"}}
 		},
 	},
 	"alternative names copied": {
 		change: func(p *profile.Profile) {
-			p.API.SignCertificate.SubjectAltNames = &profile.SubjectAltNames{Rule: "copy", Required: true}
+			p.API.SignCertificate.SubjectAltNames = &extensions.SubjectAltNames{Rule: "copy", Required: true}
 		},
 		weaker: map[string]string{"API.SignCertificate.SubjectAltNames.Rule": `the rule for alternative names is "copy", it was "patterns"`},
 	},
 	"alternative names where they were denied": {
 		base: func(p *profile.Profile) { p.API.SignCertificate.SubjectAltNames = nil },
 		change: func(p *profile.Profile) {
-			p.API.SignCertificate.SubjectAltNames = &profile.SubjectAltNames{Rule: "patterns", DNS: []string{"a.example"}}
+			p.API.SignCertificate.SubjectAltNames = &extensions.SubjectAltNames{Rule: "patterns", DNS: []string{"a.example"}}
 		},
 		weaker: map[string]string{"API.SignCertificate.SubjectAltNames.Rule": `the rule for alternative names is "patterns", it was "deny"`},
 	},
 	"patterns that the old ones cover": {change: func(p *profile.Profile) {
-		p.API.SignCertificate.SubjectAltNames = &profile.SubjectAltNames{
+		p.API.SignCertificate.SubjectAltNames = &extensions.SubjectAltNames{
 			Rule: "Patterns", Required: true, DNS: []string{"*.SHOP.example", "api.shop.example"}, IP: []string{"10.0.7.0/24", "10.0.0.1"},
 			URI: []string{"spiffe://shop.example/ns/a/b"}, Email: []string{"root@shop.example"},
 		}
@@ -378,7 +380,7 @@ var cases = map[string]comparing{
 	},
 	"patterns that the old ones do not cover": {
 		change: func(p *profile.Profile) {
-			p.API.SignCertificate.SubjectAltNames = &profile.SubjectAltNames{
+			p.API.SignCertificate.SubjectAltNames = &extensions.SubjectAltNames{
 				Rule: "patterns", Required: true, DNS: []string{"*.example", "a.b.shop.example"}, IP: []string{"10.0.0.0/15", "::1"},
 				URI: []string{"spiffe://*.example/ns/a"}, Email: []string{"*@bank.example"},
 			}
@@ -752,11 +754,11 @@ var cases = map[string]comparing{
 	},
 	"callers where everybody could call": {
 		base:   func(p *profile.Profile) { p.Callers = nil },
-		change: func(p *profile.Profile) { p.Callers = &profile.Callers{UIDs: []int64{7}} },
+		change: func(p *profile.Profile) { p.Callers = &callers.Lists{UIDs: []int64{7}} },
 	},
 	"further callers": {
 		change: func(p *profile.Profile) {
-			p.Callers = &profile.Callers{Containers: []string{"worker", "web"}, UIDs: []int64{0, 1000}, GIDs: []int64{2000, 2001}}
+			p.Callers = &callers.Lists{Containers: []string{"worker", "web"}, UIDs: []int64{0, 1000}, GIDs: []int64{2000, 2001}}
 		},
 		weaker: map[string]string{
 			"Callers.Containers": `callers of container "worker" may use the profile, only "web" could`,

@@ -8,12 +8,12 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/extensions"
 )
 
 // names compares the rules for alternative names. policy is the old rule, compiled. A new pattern
 // counts as broader unless a single old pattern covers it.
-func (c *comparison) names(before, after *profile.SubjectAltNames, policy *profile.NamePolicy) {
+func (c *comparison) names(before, after *extensions.SubjectAltNames, policy *extensions.NamePolicy) {
 	const at = "API.SignCertificate.SubjectAltNames."
 	if before != nil && before.Required && (after == nil || !after.Required) {
 		c.add(at+"Required", "true", "false", "a request without alternative names is certified, it was refused")
@@ -59,7 +59,7 @@ func (c *comparison) patterns(field, what string, before, after []string, covere
 
 // points compares the rules for CRL distribution points. policy is the old rule,
 // compiled.
-func (c *comparison) points(before, after *profile.CRLDistributionPoints, policy *profile.PointPolicy) {
+func (c *comparison) points(before, after *extensions.CRLDistributionPoints, policy *extensions.PointPolicy) {
 	const at = "API.SignCertificate.CRLDistributionPoints."
 	breadth := []string{"deny", "patterns", "any"}
 	old, new := pointRule(before), pointRule(after)
@@ -70,14 +70,14 @@ func (c *comparison) points(before, after *profile.CRLDistributionPoints, policy
 	}
 }
 
-func pointRule(p *profile.CRLDistributionPoints) string {
+func pointRule(p *extensions.CRLDistributionPoints) string {
 	if p == nil {
 		return "any"
 	}
 	return strings.ToLower(p.Rule)
 }
 
-func nameRule(n *profile.SubjectAltNames) string {
+func nameRule(n *extensions.SubjectAltNames) string {
 	if n == nil {
 		return "deny"
 	}
@@ -97,7 +97,7 @@ func prefix(text string) netip.Prefix {
 }
 
 // contains reports whether a pattern allows all addresses that another one allows. Only a network
-// of IPv4-mapped addresses allows such addresses, see [profile.NamePolicy.AllowsIP].
+// of IPv4-mapped addresses allows such addresses, see [extensions.NamePolicy.AllowsIP].
 func contains(outer, inner netip.Prefix) bool {
 	return outer.Bits() <= inner.Bits() && outer.Contains(inner.Addr()) && (isMapped(outer) || !isMapped(inner))
 }

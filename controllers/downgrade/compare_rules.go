@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/callers"
 )
 
 func (c *comparison) settings(before, after *profile.Settings) {
@@ -65,12 +66,12 @@ func sameValues(before, after any) bool {
 
 // callers compares each list, because a caller must be in each of them. An absent list does not
 // restrict.
-func (c *comparison) callers(before, after *profile.Callers) {
+func (c *comparison) callers(before, after *callers.Lists) {
 	if before == nil {
 		return
 	}
 	if after == nil {
-		after = &profile.Callers{}
+		after = &callers.Lists{}
 	}
 	callersOf(c, "Callers.Containers", "container", before.Containers, after.Containers, strconv.Quote)
 	id := func(id int64) string { return strconv.FormatInt(id, 10) }

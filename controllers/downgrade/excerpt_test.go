@@ -7,9 +7,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/callers"
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
 func TestAnExcerptSaysOfANameWhatTheWholeConfigMapSays(t *testing.T) {
@@ -24,7 +23,7 @@ func TestAnExcerptSaysOfANameWhatTheWholeConfigMapSays(t *testing.T) {
 	}
 	newer := func(name string) Candidate {
 		c := withLines(name)
-		c.Profile.Callers = &profile.Callers{Containers: []string{"app", "- Name: A"}}
+		c.Profile.Callers = &callers.Lists{Containers: []string{"app", "- Name: A"}}
 		return c
 	}
 	for sentence, make := range map[string]func(string) Candidate{

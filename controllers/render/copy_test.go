@@ -9,12 +9,13 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/callers"
 )
 
 func TestResourcesAndProfileFilesHaveTheSameFields(t *testing.T) {
 	compareForms(t, "API", reflect.TypeFor[profile.API](), reflect.TypeFor[v1alpha1.Operations]())
 	compareForms(t, "Settings", reflect.TypeFor[profile.Settings](), reflect.TypeFor[v1alpha1.Settings]())
-	compareForms(t, "Callers", reflect.TypeFor[profile.Callers](), reflect.TypeFor[v1alpha1.Callers]())
+	compareForms(t, "Callers", reflect.TypeFor[callers.Lists](), reflect.TypeFor[v1alpha1.Callers]())
 	compareForms(t, "Audit", reflect.TypeFor[profile.Audit](), reflect.TypeFor[v1alpha1.Audit]())
 	compareForms(t, "Deprecation", reflect.TypeFor[profile.Deprecation](), reflect.TypeFor[v1alpha1.Deprecation]())
 }

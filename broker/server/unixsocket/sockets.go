@@ -11,7 +11,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/internal/owneddir"
-	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/callers"
 )
 
 // maxSocketPath is the longest path in bytes that a socket can have: the size of sun_path
@@ -43,7 +43,7 @@ func (o *Options) Validate() error {
 	}
 	seen := map[string]bool{}
 	for _, caller := range o.Callers {
-		if !profile.IsContainerName(caller) {
+		if !callers.IsContainerName(caller) {
 			return fmt.Errorf("caller %q: expected the name of a container, at most 63 lower-case letters, digits and inner hyphens", caller)
 		}
 		if seen[caller] {

@@ -13,6 +13,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/callers"
 	"github.com/crypto-broker/crypto-broker-operator/broker/session"
 )
 
@@ -57,7 +58,7 @@ func decode(text []byte, id string) (*session.Record, error) {
 	return &session.Record{
 		ID: s.ID, Protocol: protocol, ClientID: s.ClientID,
 		Owner: session.Owner{
-			Caller: profile.Caller{Container: s.Container, UID: s.UID, GID: s.GID, Known: s.Known}, Socket: s.Socket, Profile: s.Profile,
+			Caller: callers.Caller{Container: s.Container, UID: s.UID, GID: s.GID, Known: s.Known}, Socket: s.Socket, Profile: s.Profile,
 		},
 		Began: time.UnixMilli(s.Began), Expires: time.UnixMilli(s.Expires), Window: time.Duration(s.Window) * time.Millisecond,
 	}, nil

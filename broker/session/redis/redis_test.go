@@ -17,7 +17,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
-	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/callers"
 	"github.com/crypto-broker/crypto-broker-operator/broker/session"
 	"github.com/crypto-broker/crypto-broker-operator/broker/session/redis"
 	"github.com/crypto-broker/crypto-broker-operator/test/redisserver"
@@ -40,7 +40,7 @@ func nameOf(id string) string { return "crypto-broker:{" + id[len(id)-1:] + "}:"
 func record(id string) *session.Record {
 	return &session.Record{
 		ID: id, Protocol: algorithm.SessionV2, ClientID: "shop-1", Began: now, Expires: now.Add(time.Hour), Window: time.Minute,
-		Owner: session.Owner{Caller: profile.Caller{Container: "web", UID: 1000, GID: 2000, Known: true}, Socket: "web", Profile: "P"},
+		Owner: session.Owner{Caller: callers.Caller{Container: "web", UID: 1000, GID: 2000, Known: true}, Socket: "web", Profile: "P"},
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
 
-	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/callers"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/unixsocket"
 )
 
@@ -20,7 +20,7 @@ import (
 // itself.
 type authInfo struct {
 	credentials.CommonAuthInfo
-	profile.Caller
+	callers.Caller
 	conn *Conn
 }
 
@@ -68,17 +68,17 @@ func (Credentials) OverrideServerName(string) error { return nil }
 
 // PeerOf returns the caller and the connection of a call. For a context without a connection it
 // returns nil and a caller that is in no list of callers.
-func PeerOf(ctx context.Context) (profile.Caller, *Conn) {
+func PeerOf(ctx context.Context) (callers.Caller, *Conn) {
 	if p, ok := peer.FromContext(ctx); ok {
 		if info, ok := p.AuthInfo.(authInfo); ok {
 			return info.Caller, info.conn
 		}
 	}
-	return profile.Caller{}, nil
+	return callers.Caller{}, nil
 }
 
 // CallerOf returns the caller of [PeerOf].
-func CallerOf(ctx context.Context) profile.Caller {
+func CallerOf(ctx context.Context) callers.Caller {
 	caller, _ := PeerOf(ctx)
 	return caller
 }
@@ -91,7 +91,7 @@ func ConnOf(ctx context.Context) *Conn {
 
 // DescribeCaller returns a description of the caller for the error of a policy that refuses
 // the call.
-func DescribeCaller(ctx context.Context, policy *profile.CallerPolicy) string {
+func DescribeCaller(ctx context.Context, policy *callers.Policy) string {
 	var parts []string
 	c, conn := PeerOf(ctx)
 	switch {

@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
 
-	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/callers"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/unixsocket"
 )
 
@@ -19,7 +19,7 @@ func NewInside(from *Caller, who unixsocket.Identity) *Conn { return newConn(nil
 // Inside returns a context with which [PeerOf] returns a connection of [NewInside]. The caller
 // is a container with the name of the connection. Its user and group are not known.
 func (c *Conn) Inside(ctx context.Context) context.Context {
-	caller := profile.Caller{Container: c.Name}
+	caller := callers.Caller{Container: c.Name}
 	return peer.NewContext(ctx, &peer.Peer{AuthInfo: authInfo{credentials.CommonAuthInfo{}, caller, c}})
 }
 

@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/callers"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/rpc"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/unixsocket"
@@ -153,5 +153,5 @@ func (g *Gateway) Shutdown(ctx context.Context) {
 // ready reports whether the profile offers sessions to the gateway.
 func (g *Gateway) ready() bool {
 	set := g.service.Served.Load()
-	return set != nil && set.SessionPolicy(session.Owner{Caller: profile.Caller{Container: g.Name}, Socket: g.Name, Profile: g.Profile}) != nil
+	return set != nil && set.SessionPolicy(session.Owner{Caller: callers.Caller{Container: g.Name}, Socket: g.Name, Profile: g.Profile}) != nil
 }

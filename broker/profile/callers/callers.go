@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package profile
+// Package callers has who may use a profile: lists of containers, users and groups.
+//
+// A profile file has a [Lists]. [Lists.Check] finds what is wrong with it, and [Lists.Policy] makes
+// the [Policy] of lists without problems. A policy never changes and is safe for concurrent use.
+package callers
 
 import (
 	"fmt"
@@ -13,8 +17,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
 )
 
-// Callers restricts who may use the profile. An absent list does not restrict.
-type Callers struct {
+// Lists restricts who may use a profile. An absent list does not restrict.
+type Lists struct {
 	Containers []string `yaml:"Containers,omitempty"`
 	UIDs       []int64  `yaml:"UIDs,omitempty"`
 	GIDs       []int64  `yaml:"GIDs,omitempty"`
@@ -23,38 +27,38 @@ type Callers struct {
 // maxUserID is the largest user or group id. To the kernel, the next number means no id.
 const maxUserID = math.MaxUint32 - 1
 
-// callers checks who may use a profile. It refuses a restriction without lists, because its
-// author may mean that nobody may use the profile, while it would restrict nobody.
-func (v validator) callers(at yamlfile.Place, c *Callers) {
+// Check adds what is wrong with the lists to a report. It refuses a restriction without lists,
+// because its author may mean that nobody may use the profile, while it would restrict nobody.
+func (c *Lists) Check(r *yamlfile.Report, at yamlfile.Place) {
 	if c == nil {
 		return
 	}
-	if !v.anyPresent(at, "Containers", "UIDs", "GIDs") && len(c.Containers)+len(c.UIDs)+len(c.GIDs) == 0 {
-		v.Add(at, at, "restricts nothing, expected at least one of %s; leave the field out to allow every caller", yamlfile.List([]string{"Containers", "UIDs", "GIDs"}))
+	if !r.AnyPresent(at, "Containers", "UIDs", "GIDs") && len(c.Containers)+len(c.UIDs)+len(c.GIDs) == 0 {
+		r.Add(at, at, "restricts nothing, expected at least one of %s; leave the field out to allow every caller", yamlfile.List([]string{"Containers", "UIDs", "GIDs"}))
 	}
 	containers := at.Field("Containers")
-	v.notEmpty(containers, len(c.Containers))
+	notEmpty(r, containers, len(c.Containers))
 	for i, name := range c.Containers {
 		if where := containers.Index(i); !IsContainerName(name) {
-			v.Add(where, containers, "found %s, expected the name of a container: at most 63 lower-case letters, digits and inner hyphens", yamlfile.Excerpt(name))
+			r.Add(where, containers, "found %s, expected the name of a container: at most 63 lower-case letters, digits and inner hyphens", yamlfile.Excerpt(name))
 		}
 	}
-	v.ids(at.Field("UIDs"), "user", c.UIDs)
-	v.ids(at.Field("GIDs"), "group", c.GIDs)
+	checkIDs(r, at.Field("UIDs"), "user", c.UIDs)
+	checkIDs(r, at.Field("GIDs"), "group", c.GIDs)
 }
 
-func (v validator) ids(at yamlfile.Place, kind string, ids []int64) {
-	v.notEmpty(at, len(ids))
+func checkIDs(r *yamlfile.Report, at yamlfile.Place, kind string, ids []int64) {
+	notEmpty(r, at, len(ids))
 	for i, id := range ids {
 		if id < 0 || id > maxUserID {
-			v.Add(at.Index(i), at, "found %d, expected a %s id from 0 to %d", id, kind, int64(maxUserID))
+			r.Add(at.Index(i), at, "found %d, expected a %s id from 0 to %d", id, kind, int64(maxUserID))
 		}
 	}
 }
 
-func (v validator) notEmpty(at yamlfile.Place, length int) {
-	if length == 0 && v.Present(at) {
-		v.Add(at, at, "the list is empty, expected at least one value; leave the field out to allow every caller")
+func notEmpty(r *yamlfile.Report, at yamlfile.Place, length int) {
+	if length == 0 && r.Present(at) {
+		r.Add(at, at, "the list is empty, expected at least one value; leave the field out to allow every caller")
 	}
 }
 
@@ -71,19 +75,19 @@ type Caller struct {
 	Known bool
 }
 
-// CallerPolicy restricts who may use a profile. The caller has to be in each list that the
+// Policy restricts who may use a profile. The caller has to be in each list that the
 // profile has.
-type CallerPolicy struct {
+type Policy struct {
 	containers map[string]struct{}
 	uids, gids map[uint32]struct{}
 }
 
 // NamesContainers reports whether the policy has a list of containers.
-func (p *CallerPolicy) NamesContainers() bool { return p != nil && p.containers != nil }
+func (p *Policy) NamesContainers() bool { return p != nil && p.containers != nil }
 
 // Allows reports whether the caller may use the profile. An unknown container, user or group
 // is in no list.
-func (p *CallerPolicy) Allows(c Caller) bool {
+func (p *Policy) Allows(c Caller) bool {
 	if p == nil {
 		return true
 	}
@@ -95,7 +99,7 @@ func (p *CallerPolicy) Allows(c Caller) bool {
 	return p.allowsID(p.uids, c.UID, c.Known) && p.allowsID(p.gids, c.GID, c.Known)
 }
 
-func (p *CallerPolicy) allowsID(allowed map[uint32]struct{}, id uint32, known bool) bool {
+func (p *Policy) allowsID(allowed map[uint32]struct{}, id uint32, known bool) bool {
 	if allowed == nil {
 		return true
 	}
@@ -103,11 +107,13 @@ func (p *CallerPolicy) allowsID(allowed map[uint32]struct{}, id uint32, known bo
 	return ok && known
 }
 
-func compileCallers(c *Callers) *CallerPolicy {
+// Policy returns the policy of lists without problems. It is nil for nil lists, which restrict
+// nobody.
+func (c *Lists) Policy() *Policy {
 	if c == nil {
 		return nil
 	}
-	p := &CallerPolicy{uids: idSet(c.UIDs), gids: idSet(c.GIDs)}
+	p := &Policy{uids: idSet(c.UIDs), gids: idSet(c.GIDs)}
 	if len(c.Containers) > 0 {
 		p.containers = make(map[string]struct{}, len(c.Containers))
 		for _, name := range c.Containers {
@@ -123,7 +129,7 @@ func idSet(ids []int64) map[uint32]struct{} {
 	}
 	set := make(map[uint32]struct{}, len(ids))
 	for _, id := range ids {
-		set[uint32(id)] = struct{}{} // the validator has checked the range
+		set[uint32(id)] = struct{}{} // Check has checked the range
 	}
 	return set
 }
@@ -132,13 +138,14 @@ func idSet(ids []int64) map[uint32]struct{} {
 // most 63 lower-case letters, digits and inner hyphens.
 func IsContainerName(s string) bool { return pattern.IsDNSLabel(s) }
 
-// lost returns the callers that this policy allows and the policy after does not.
-func (p *CallerPolicy) lost(after *CallerPolicy) (lost []string) {
+// Lost returns the callers that this policy allows and the policy after does not, as phrases such
+// as "the container app".
+func (p *Policy) Lost(after *Policy) (lost []string) {
 	if after == nil {
 		return nil
 	}
 	if p == nil {
-		p = &CallerPolicy{}
+		p = &Policy{}
 	}
 	for _, list := range []struct {
 		what          string
