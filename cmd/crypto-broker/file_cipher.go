@@ -131,7 +131,7 @@ func fileCommand(cmd *cobra.Command, done string, open func(context.Context, *co
 		if args[1] == commandline.StandardInput {
 			return write(cmd.OutOrStdout())
 		}
-		return atomicfile.Write(args[1], outputMode, write)
+		return atomicfile.Write(args[1], outputMode, func(to *os.File) error { return write(to) })
 	}
 	return cmd
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -98,6 +99,13 @@ func TestWrappedKeysAndStreamsAreRewrappedAndNothingIsLost(t *testing.T) {
 	stream := filepath.Join(s.dir, "store", "stream")
 	s.ok("encrypt-file", plain, stream, "--keyId", "old")
 	before := s.read("store/damaged")
+	owner := os.Geteuid()
+	if owner == 0 {
+		owner = 1001 // only root can rewrap keys of others
+	}
+	if err := os.Chown(stream, owner, -1); err != nil {
+		t.Fatal(err)
+	}
 
 	store := filepath.Join(s.dir, "store")
 	got := s.run("rewrap", store, "--keyId", "new")
@@ -110,6 +118,9 @@ func TestWrappedKeysAndStreamsAreRewrappedAndNothingIsLost(t *testing.T) {
 	}
 	if got := s.ok("decrypt-file", stream, "-", "--profile", "New"); got != s.read("plain") {
 		t.Errorf("the stream under the new key has %d bytes of plaintext", len(got))
+	}
+	if info, err := os.Stat(stream); err != nil || info.Sys().(*syscall.Stat_t).Uid != uint32(owner) {
+		t.Errorf("the file has another owner than before, %d, or is gone: %v", owner, err)
 	}
 	s.ok("unwrap-key", "--file", filepath.Join(store, "hex"), "--profile", "New")
 	if got := s.run("rewrap", store, "--keyId", "new"); got.code != 1 || got.stdout != "rewrapped 0, already new 3, failed 1, ignored 1\n" {

@@ -6,7 +6,6 @@ package atomicfile
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -18,7 +17,7 @@ const Prefix = ".crypto-broker-"
 // Write calls write with a new file, and gives the file the path if write returns no error.
 // Until then, and after an error, the path has what it had before. Write refuses a path with anything
 // but a regular file, such as a device or a symbolic link, because the new file would replace it.
-func Write(path string, mode fs.FileMode, write func(io.Writer) error) (err error) {
+func Write(path string, mode fs.FileMode, write func(*os.File) error) (err error) {
 	switch found, err := os.Lstat(path); {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:

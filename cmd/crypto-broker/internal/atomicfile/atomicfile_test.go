@@ -14,7 +14,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/atomicfile"
 )
 
-func write(to io.Writer) error {
+func write(to *os.File) error {
 	_, err := io.WriteString(to, "new")
 	return err
 }
@@ -23,12 +23,12 @@ func TestAFileGetsItsContentAtOnceOrNotAtAll(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "output")
 	broken := errors.New("broken")
 	for _, test := range []struct {
-		write func(io.Writer) error
+		write func(*os.File) error
 		err   error
 		want  string
 	}{
 		{write, nil, "new"},
-		{func(to io.Writer) error { _, _ = io.WriteString(to, "a part"); return broken }, broken, "new"},
+		{func(to *os.File) error { _, _ = io.WriteString(to, "a part"); return broken }, broken, "new"},
 	} {
 		if err := atomicfile.Write(path, 0o600, test.write); !errors.Is(err, test.err) {
 			t.Errorf("found the error %v, expected %v", err, test.err)
@@ -58,7 +58,7 @@ func TestWhatIsNoRegularFileIsNotReplaced(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = atomicfile.Write(path, 0o600, func(io.Writer) error {
+		err = atomicfile.Write(path, 0o600, func(*os.File) error {
 			t.Errorf("%s: the content was made for nothing", path)
 			return nil
 		})

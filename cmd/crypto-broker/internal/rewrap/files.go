@@ -78,7 +78,12 @@ func (r *Run) file(ctx context.Context, path string, named bool) (already bool, 
 	if err != nil || already {
 		return already, err
 	}
-	return false, atomicfile.Write(path, info.Mode().Perm(), func(to io.Writer) error { return write(to, fresh) })
+	return false, atomicfile.Write(path, info.Mode().Perm(), func(to *os.File) error {
+		if err := keepOwner(to, info); err != nil {
+			return err
+		}
+		return write(to, fresh)
+	})
 }
 
 // readWrapped reads the wrapped key of a file, and returns a function that writes the file with
