@@ -140,6 +140,12 @@ func (b *broker) setPod(p pod, now time.Time) {
 	if b.pod.uid != p.uid {
 		*b = broker{annotates: b.annotates, target: b.target}
 	}
+	switch {
+	case b.pod.instance == p.instance && !b.pod.running.IsZero() && !p.running.IsZero():
+		p.running = b.pod.running
+	case p.running.After(now):
+		p.running = now // the clock of the node is ahead
+	}
 	if b.pod.instance != p.instance || !p.started {
 		b.known, b.failures, b.asked, b.pause = false, 0, time.Time{}, 0
 	}

@@ -310,7 +310,7 @@ func TestABrokerThatWaitsForItsFirstSet(t *testing.T) {
 	for sentence, test := range tests {
 		t.Run(sentence, func(t *testing.T) {
 			s := simulate(silent)
-			s.setPod(pod{uid: "1", address: s.pod.address, running: epoch, instance: "first"}, s.now)
+			s.setPod(pod{uid: "1", address: s.pod.address, running: epoch, instance: "second"}, s.now)
 			s.setTarget(Target{Digest: "new", Written: epoch.Add(test.written)})
 			s.run(test.after)
 			expect(t, s, test.class, test.annotated...)
@@ -319,6 +319,19 @@ func TestABrokerThatWaitsForItsFirstSet(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestABrokerThatWaitsIsWokenAlthoughTheClockOfItsNodeIsAhead(t *testing.T) {
+	s := simulate(silent)
+	ahead := pod{uid: "1", address: s.pod.address, running: epoch.Add(time.Hour), instance: "second"}
+	s.setPod(ahead, s.now)
+	s.setTarget(Target{Digest: "new", Written: epoch.Add(-time.Minute)})
+	s.run(time.Second)
+	s.setPod(ahead, s.now) // as with each change of the pod
+	s.run(time.Second)
+	expect(t, s, uncounted, "new.1")
+	s.run(time.Minute)
+	expect(t, s, waiting, "new.1", "new.2", "new.3", "new.4")
 }
 
 func TestWithoutHurryABrokerIsAskedForAsLongAsAKubeletTakes(t *testing.T) {

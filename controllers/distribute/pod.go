@@ -23,8 +23,8 @@ type pod struct {
 	// address is the address of the broker's status port. It is zero if the broker must not be
 	// asked.
 	address netip.AddrPort
-	// running is the time at which the broker's container began to run, or zero while it does not
-	// run.
+	// running is the time at which the broker's container began to run, by the clock of its node,
+	// or zero while it does not run.
 	running time.Time
 	// started is true once the kubelet calls the broker started: it has read
 	// its first set.

@@ -73,7 +73,13 @@ func (t *tally) put(pod *corev1.Pod, seen observation) (concerned []types.UID) {
 	owner := directOwner(pod)
 	before, was := ns.pods[pod.Name]
 	now := counted{owner.UID, seen.state}
+	if at := time.Now(); seen.since.After(at) {
+		seen.since = at // the clock of the node is ahead
+	}
 	if was {
+		if since, waits := ns.owners[before.owner].waiting[pod.Name]; waits && since.Before(seen.since) {
+			seen.since = since
+		}
 		ns.uncount(pod.Name, before)
 	}
 	ns.count(pod.Name, owner, seen)

@@ -58,6 +58,19 @@ func TestAPodAmongTenThousandIsJudgedAlone(t *testing.T) {
 	}
 }
 
+func TestABrokerWaitsSinceItWasSeenIfTheClockOfItsNodeIsAhead(t *testing.T) {
+	tally, ahead := newTally(), observation{state: waiting, since: time.Now().Add(time.Hour)}
+	pod := podOf("owner", "0")
+	tally.put(pod, ahead)
+	tally.put(pod, ahead) // as with each change of the pod
+	if f, soon := tally.of("shop", "owner", time.Now()); f.waiting != 0 || soon <= 0 || soon > waitGrace {
+		t.Errorf("found %d waiting brokers and the next look after %s, expected none yet and %s at most", f.waiting, soon, waitGrace)
+	}
+	if f, _ := tally.of("shop", "owner", time.Now().Add(waitGrace)); f.waiting != 1 {
+		t.Errorf("after %s, found %d waiting brokers, expected one", waitGrace, f.waiting)
+	}
+}
+
 func TestCountsByDifferenceAreThoseOfACountAnew(t *testing.T) {
 	changes := []func(*corev1.Pod){
 		func(*corev1.Pod) {}, // did not ask

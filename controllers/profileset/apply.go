@@ -121,11 +121,14 @@ func (r *reconciler) needsEmptySet(ctx context.Context, from sources) (bool, err
 // to remember.
 func (r *reconciler) remove(ctx context.Context, from sources, set guarded) (target distribute.Target, pause time.Duration, err error) {
 	if from.found != nil {
-		if err := r.configMaps.remove(ctx, from.namespace, from.found); err != nil {
+		deleted, err := r.configMaps.remove(ctx, from.namespace, from.found)
+		if err != nil {
 			return r.targetInPlace(ctx, from), 0, err
 		}
-		r.recordWritten(from, set, 0, nil)
-		log.FromContext(ctx).Info("deleted the ConfigMap of a namespace without profiles, brokers and a baseline")
+		if deleted {
+			r.recordWritten(from, set, 0, nil)
+			log.FromContext(ctx).Info("deleted the ConfigMap of a namespace without profiles, brokers and a baseline")
+		}
 	}
 	r.setServed(from.namespace, set.state)
 	return distribute.Target{}, 0, nil

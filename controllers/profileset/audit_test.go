@@ -12,7 +12,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/audit"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/downgrade"
@@ -111,5 +113,26 @@ func TestASetThatChangesHasARecordWithItsDigestsBeforeAndAfter(t *testing.T) {
 				t.Errorf("found the record %v, expected a revision if there is a set", records[0])
 			}
 		})
+	}
+}
+
+// The cache may have a ConfigMap for a while after the operator has deleted it.
+func TestADeletionHasOneRecordAlsoIfTheCacheIsBehind(t *testing.T) {
+	set := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: v1alpha1.ProfilesConfigMap},
+		Data:       map[string]string{profile.FileName: "first"},
+	}
+	server := fake.NewClientBuilder().WithObjects(set).Build()
+	records := recordsOf(t, func(r *reconciler) {
+		r.namespaces = state.NewStore()
+		r.configMaps = &configMaps{cached: server, live: server, namespaces: r.namespaces}
+		for range 2 {
+			if _, _, err := r.remove(t.Context(), sources{namespace: audited, found: set.DeepCopy()}, guarded{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	if len(records) != 1 || records[0]["profiles.digest.before"] != profile.Digest([]byte("first")) {
+		t.Errorf("found the records %v, expected one of the set that was deleted", records)
 	}
 }

@@ -97,7 +97,7 @@ func isAsDesired(found *corev1.ConfigMap, files, annotations map[string]string) 
 func (c *configMaps) write(ctx context.Context, namespace *corev1.Namespace, found *corev1.ConfigMap, files, annotations map[string]string) error {
 	if found != nil && found.Immutable != nil && *found.Immutable {
 		log.FromContext(ctx).Info("replacing an immutable ConfigMap; pods that mounted it see the new one only after a restart")
-		if err := c.remove(ctx, namespace, found); err != nil {
+		if _, err := c.remove(ctx, namespace, found); err != nil {
 			return err
 		}
 		found = nil
@@ -129,14 +129,15 @@ func (c *configMaps) update(ctx context.Context, namespace *corev1.Namespace, fo
 	return c.wrote(namespace, desired, c.cached.Update(ctx, desired, client.FieldOwner(v1alpha1.FieldManager)))
 }
 
-// remove deletes the ConfigMap unless another ConfigMap has its name by now.
-func (c *configMaps) remove(ctx context.Context, namespace *corev1.Namespace, found *corev1.ConfigMap) error {
-	err := c.cached.Delete(ctx, found, client.Preconditions{UID: &found.UID})
+// remove deletes the ConfigMap unless another ConfigMap has its name by now. It reports false if
+// the ConfigMap was deleted before, which the cache may not know yet.
+func (c *configMaps) remove(ctx context.Context, namespace *corev1.Namespace, found *corev1.ConfigMap) (deleted bool, err error) {
+	err = c.cached.Delete(ctx, found, client.Preconditions{UID: &found.UID})
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("delete ConfigMap %s/%s: %w", found.Namespace, found.Name, err)
+		return false, fmt.Errorf("delete ConfigMap %s/%s: %w", found.Namespace, found.Name, err)
 	}
 	c.setPending(namespace, "")
-	return nil
+	return err == nil, nil
 }
 
 // setPending stores the version of a write until the cache has it. "" removes it.

@@ -81,9 +81,7 @@ func (r *reporter) reportSet(ctx context.Context, namespace string, s distribute
 	if c.Status != metav1.ConditionTrue {
 		problem = c.Reason
 	}
-	var before string
-	r.namespaces.UpdateKnown(namespace, func(known *state.Namespace) { before, known.ProblemReported = known.ProblemReported, problem })
-	if before == problem {
+	if known, is := r.namespaces.Get(namespace); !is || known.ProblemReported == problem {
 		return nil
 	}
 	var set corev1.ConfigMap
@@ -93,6 +91,7 @@ func (r *reporter) reportSet(ctx context.Context, namespace string, s distribute
 	} else if err != nil {
 		return fmt.Errorf("read ConfigMap %s: %w", key, err)
 	}
+	r.namespaces.UpdateKnown(namespace, func(known *state.Namespace) { known.ProblemReported = problem })
 	if problem == "" {
 		event.Record(r.recorder, &set, corev1.EventTypeNormal, eventRecovered, actionDistribute, c.Message)
 	} else {
