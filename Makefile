@@ -101,11 +101,14 @@ TESTS := verify test-race test-contract \
 TESTS_WITH_API_SERVER := test-apiserver test-process test-attack test-cluster
 TESTS_WITH_CLUSTER := test-e2e test-provider-status test-keymanagers test-openssl
 
+# The tests of a package that take longer than this count as hanging. A busy machine needs several times as long as a quiet one.
+HANGS := 45m
+
 # The nested modules that test-unit and test-race run.
 define test_modules
 cd hack/image && go test ./...
 	cd hack/dashboards && go test ./...
-	cd clients/go && go test -race -vet=off ./...
+	cd clients/go && go test -race -vet=off -timeout $(HANGS) ./...
 	cd test/bench && go test -vet=off ./...
 endef
 
@@ -150,8 +153,8 @@ test-unit: ## Run the tests that need neither root nor a cluster, without the ra
 
 .PHONY: test-race
 test-race: ## Run the tests of test-unit, with the race detector where a package starts goroutines or shares state between them.
-	go test -race -vet=off $$(hack/test/packages concurrent)
-	go test -vet=off $$(hack/test/packages sequential)
+	go test -race -vet=off -timeout $(HANGS) $$(hack/test/packages concurrent)
+	go test -vet=off -timeout $(HANGS) $$(hack/test/packages sequential)
 	$(test_modules)
 
 .PHONY: test-process
@@ -166,7 +169,7 @@ test-clients: ## Run released clients of the protocol against the broker (Linux,
 
 .PHONY: test-contract
 test-contract: ## Put the cases of test/contract to the broker, and to the broker of each supported release, by every client in this repository, by a released one, and by every version of the wire, and kill it each second (Linux, root, Node.js, Python, a JDK, Rust, OpenSSL; 2 minutes).
-	cd test/contract && go test -vet=off -count=1 -timeout 20m .
+	cd test/contract && go test -vet=off -count=1 -timeout $(HANGS) .
 
 .PHONY: test-client-js
 test-client-js: ## Run the tests of the JavaScript client against the broker (Linux, Node.js, OpenSSL; packages come from the npm registry once; half a minute).
@@ -300,7 +303,7 @@ KUBERNETES ?=
 test-apiserver: ## Run the tests against a real API server and etcd. KUBERNETES=1.30 for the oldest that the chart allows.
 	assets=$$(hack/cluster/cluster apiserver $(KUBERNETES)); \
 	hack/tools/build helm kustomize >/dev/null; \
-	KUBEBUILDER_ASSETS="$$assets" go test -tags apiserver -count=1 -timeout 20m $(call packages_with_tag,apiserver)
+	KUBEBUILDER_ASSETS="$$assets" go test -tags apiserver -count=1 -timeout $(HANGS) $(call packages_with_tag,apiserver)
 
 .PHONY: test-provider-status
 test-provider-status: ## Run the operator, a key gateway and key managers beside real API servers: the status of a key provider, a device, and Secrets encrypted in etcd (Python, a C compiler; PyKMIP and OpenBao come by pip, SoftHSM by apt-get).
