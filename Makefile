@@ -244,6 +244,10 @@ test-keymanagers: ## Run the tests of key managers in FIPS mode against PyKMIP, 
 test-opentdf: ## Encrypt and decrypt files with OpenTDF's Go SDK and otdf-python through the key access service (Python; otdf-python comes by pip).
 	cd test/opentdf && go test -vet=off -count=1 -timeout 20m ./...
 
+.PHONY: test-opentdf-languages
+test-opentdf-languages: ## The same with OpenTDF's clients for Java, JavaScript and Rust (a JDK 17, Maven, Node.js, Rust, a C compiler; some minutes the first time; not part of "make test").
+	cd test/opentdf && go test -tags languages -vet=off -count=1 -timeout 30m -run '^TestThe(Client|Crate)For' ./...
+
 .PHONY: test-redis
 test-redis: ## Run the tests of sessions in Redis against Debian's redis-server (Linux; it comes by apt-get).
 	go test -race -vet=off -tags redis -count=1 -timeout 10m ./broker/session/...

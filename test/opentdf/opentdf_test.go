@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/opentdf/platform/lib/ocrypto"
@@ -28,21 +29,22 @@ type goClient struct {
 	url string
 }
 
-func newGoClient(t *testing.T, url string) goClient {
+// newGoClient returns a client of a service whose files name it by kas.
+func newGoClient(t *testing.T, service, kas string) goClient {
 	t.Helper()
-	client, err := sdk.New(url, sdk.WithClientCredentials("reader", "secret", nil), sdk.WithInsecurePlaintextConn())
+	client, err := sdk.New(service, sdk.WithClientCredentials("reader", "secret", nil), sdk.WithInsecurePlaintextConn())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Close() })
-	return goClient{client, url}
+	return goClient{client, kas}
 }
 
-func (c goClient) encrypt(t *testing.T, algorithm ocrypto.KeyType) []byte {
+func (c goClient) encrypt(t *testing.T, algorithm ocrypto.KeyType, options ...sdk.TDFOption) []byte {
 	t.Helper()
 	var file bytes.Buffer
-	if _, err := c.CreateTDF(&file, bytes.NewReader([]byte(plaintext)), sdk.WithAutoconfigure(false),
-		sdk.WithKasInformation(sdk.KASInfo{URL: c.url, Default: true, Algorithm: string(algorithm)})); err != nil {
+	if _, err := c.CreateTDF(&file, bytes.NewReader([]byte(plaintext)), append(options, sdk.WithAutoconfigure(false),
+		sdk.WithKasInformation(sdk.KASInfo{URL: c.url, Default: true, Algorithm: string(algorithm)}))...); err != nil {
 		t.Fatal(err)
 	}
 	if kind := `"type":"` + types[algorithm] + `"`; !bytes.Contains(file.Bytes(), []byte(kind)) {
@@ -80,26 +82,33 @@ func newPythonClient(t *testing.T, url string) pythonClient {
 
 func (c pythonClient) run(t *testing.T, verb string, input []byte) []byte {
 	t.Helper()
+	script := exec.Command("python3", "client.py", verb, c.url)
+	script.Env = append(os.Environ(), "PYTHONPATH="+c.packages, "PYTHONDONTWRITEBYTECODE=1")
+	return output(t, script, input)
+}
+
+// output runs a client, which gets the names of a file with input and of one for its output.
+func output(t *testing.T, client *exec.Cmd, input []byte) []byte {
+	t.Helper()
 	dir := t.TempDir()
 	from, to := filepath.Join(dir, "from"), filepath.Join(dir, "to")
 	if err := os.WriteFile(from, input, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	script := exec.Command("python3", "client.py", verb, c.url, from, to)
-	script.Env = append(os.Environ(), "PYTHONPATH="+c.packages, "PYTHONDONTWRITEBYTECODE=1")
-	if output, err := script.CombinedOutput(); err != nil {
-		t.Fatalf("client.py %s: %v\n%s", verb, err, output)
+	client.Args = append(client.Args, from, to)
+	if said, err := client.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", strings.Join(client.Args, " "), err, said)
 	}
-	output, err := os.ReadFile(to)
+	content, err := os.ReadFile(to)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return output
+	return content
 }
 
 func TestOpenTDFsClientsReadEachOthersFiles(t *testing.T) {
-	url := start(t)
-	inGo, inPython := newGoClient(t, url), newPythonClient(t, url)
+	url := start(t, "plainBearer").service
+	inGo, inPython := newGoClient(t, url, url), newPythonClient(t, url)
 	sessions := []ocrypto.KeyType{ocrypto.RSA2048Key, ocrypto.EC256Key, ocrypto.EC384Key, ocrypto.EC521Key, ocrypto.MLKEM768Key, ocrypto.MLKEM1024Key}
 	for algorithm, forPython := range map[ocrypto.KeyType]bool{
 		ocrypto.RSA2048Key: true, ocrypto.EC256Key: true, ocrypto.EC384Key: false, ocrypto.EC521Key: false, ocrypto.MLKEM768Key: false, ocrypto.MLKEM1024Key: false, ocrypto.HybridXWingKey: false,

@@ -27,9 +27,42 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/issuer"
 )
 
-// start starts an issuer and a key access service, which end with the test. It returns the URL of
-// the service.
-func start(t *testing.T) string {
+// gateway is the program of the service.
+var gateway string
+
+func TestMain(m *testing.M) {
+	os.Exit(run(m))
+}
+
+// run builds the gateway and runs the tests.
+func run(m *testing.M) int {
+	folder, err := os.MkdirTemp("", "opentdf-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	gateway = filepath.Join(folder, "gateway")
+	// These are the flags of images, so that the build cache has the packages once.
+	build := exec.Command("go", "build", "-trimpath", "-tags", "grpcnotrace", "-o", gateway, "./cmd/gateway")
+	build.Dir = "../.."
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFIPS140=v1.0.0")
+	if output, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build the gateway: %v\n%s", err, output)
+		return 1
+	}
+	return m.Run()
+}
+
+// endpoints are what clients need to know of the service.
+type endpoints struct {
+	// service and issuer are the URLs of both.
+	service, issuer string
+}
+
+// start starts an issuer and a key access service, which end with the test. setting is the name of
+// what the service accepts from clients of this issuer beyond RFC 9449.
+func start(t *testing.T, setting string) endpoints {
 	t.Helper()
 	// Clients reach the service by a port that is known before the service has its own.
 	front, err := net.Listen("tcp", "127.0.0.1:0")
@@ -48,21 +81,13 @@ statusBindAddress: "0"
 insecurePlaintext: true
 keyDir: %s
 issuers:
-- {url: %q, audiences: [key-access], insecureLoopback: true, plainBearer: true}
+- {url: %q, audiences: [key-access], insecureLoopback: true, %s: true}
 access: {allowWithoutAttributes: true}
-`, url, keys, idp.URL)
+`, url, keys, idp.URL, setting)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	program := filepath.Join(t.TempDir(), "gateway")
-	// These are the flags of images, so that the build cache has the packages once.
-	build := exec.Command("go", "build", "-trimpath", "-tags", "grpcnotrace", "-o", program, "./cmd/gateway")
-	build.Dir = "../.."
-	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFIPS140=v1.0.0")
-	if output, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the gateway: %v\n%s", err, output)
-	}
-	service := exec.Command(program, "key-access", "--config", config)
+	service := exec.Command(gateway, "key-access", "--config", config)
 	log, err := service.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +119,7 @@ access: {allowWithoutAttributes: true}
 		t.Fatal("the service has ended without listening")
 	}
 	go forward(front, line.Address)
-	return url
+	return endpoints{url, idp.URL}
 }
 
 // forward connects clients to the service until the listener is closed.
