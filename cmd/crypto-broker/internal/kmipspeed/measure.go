@@ -3,6 +3,7 @@
 package kmipspeed
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -150,7 +151,9 @@ func Measure(ctx context.Context, config Config) (rows []Row, err error) {
 	var of measured
 	defer func() {
 		config.Progress(fmt.Sprintf("destroying %d keys", len(of.keys)))
-		err = errors.Join(err, destroy(manager, of.keys))
+		err = errors.Join(err, destroy(of.keys, func(ctx context.Context, id string) error {
+			return manager.Do(ctx, pool.Once, func(ctx context.Context, s *kmip.Session) error { return s.Destroy(ctx, id) })
+		}))
 	}()
 	if err := prepare(ctx, manager, &of); err != nil {
 		return nil, err
@@ -191,16 +194,30 @@ func prepare(ctx context.Context, manager *kmip.Manager, of *measured) error {
 	})
 }
 
-// destroy destroys keys, even after the context of the measurement has ended.
-func destroy(manager *kmip.Manager, ids []string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	left := 0
+const (
+	// destroyTime is how long it may take to destroy a key.
+	destroyTime = 10 * time.Second
+	// maxFailures is the number of keys that destroy tries one after the other without success.
+	maxFailures = 10
+)
+
+// destroy destroys keys, even after the context of the measurement has ended. It gives up if no key
+// can be destroyed any more.
+func destroy(ids []string, one func(ctx context.Context, id string) error) error {
+	left, failures := 0, 0
 	var first error
-	for _, id := range ids {
-		if err := manager.Do(ctx, pool.Once, func(ctx context.Context, s *kmip.Session) error { return s.Destroy(ctx, id) }); err != nil {
-			left++
-			first = errors.Join(first, err)
+	for i, id := range ids {
+		ctx, cancel := context.WithTimeout(context.Background(), destroyTime)
+		err := one(ctx, id)
+		cancel()
+		if err == nil {
+			failures = 0
+			continue
+		}
+		left, first = left+1, cmp.Or(first, err)
+		if failures++; failures == maxFailures {
+			left += len(ids) - i - 1
+			break
 		}
 	}
 	if left > 0 {

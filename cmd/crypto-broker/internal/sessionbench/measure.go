@@ -3,6 +3,7 @@
 package sessionbench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -103,7 +104,7 @@ func Measure(ctx context.Context, config Config) ([]Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer first.server.close()
+	defer closeAll(ctx, []*worker{first})
 	config.Progress("trying a session and a request")
 	if err := first.try(ctx); err != nil {
 		return nil, err
@@ -231,9 +232,11 @@ func (w *worker) end(ctx context.Context) error {
 	if w.peer == nil {
 		return nil
 	}
-	id := w.peer.id
+	if err := w.server.end(ctx, w.peer.id); err != nil {
+		return err
+	}
 	w.peer = nil
-	return w.server.end(ctx, id)
+	return nil
 }
 
 // prepare makes the connection and begins the session of the requests. Its time does not count.
@@ -264,8 +267,8 @@ func (w *worker) run(ctx context.Context, what string) {
 			}
 			w.times[phases] = append(w.times[phases], took)
 		}
-		if err == nil && what != "request" {
-			err = w.end(ctx)
+		if what != "request" {
+			err = cmp.Or(err, w.end(ctx)) // also of a session whose request has failed
 		}
 		if err != nil && ctx.Err() == nil {
 			w.failed++
@@ -276,17 +279,17 @@ func (w *worker) run(ctx context.Context, what string) {
 
 // measure lets all connections work, and returns a row for each phase.
 func measure(ctx context.Context, config *Config, what string) ([]Row, error) {
-	workers := make([]*worker, config.Connections)
-	for i := range workers {
+	var workers []*worker
+	defer func() { closeAll(ctx, workers) }()
+	for i := range config.Connections {
 		w, err := newWorker(ctx, config)
 		if err != nil {
 			return nil, err
 		}
-		defer w.server.close()
+		workers = append(workers, w)
 		if err := w.prepare(ctx, what); err != nil {
 			return nil, fmt.Errorf("connection %d of %d: %w", i+1, config.Connections, err)
 		}
-		workers[i] = w
 	}
 	var all sync.WaitGroup
 	for _, w := range workers {
@@ -302,6 +305,20 @@ func measure(ctx context.Context, config *Config, what string) ([]Row, error) {
 		}
 	}
 	return rowsOf(config, what, workers), nil
+}
+
+// endTime is how long the sessions may take to end that are left after an error or an interrupt.
+const endTime = 5 * time.Second
+
+// closeAll ends the sessions that are left, even after ctx has ended, and closes the connections.
+// Otherwise the sessions would take room in the broker until their lifetime ends.
+func closeAll(ctx context.Context, workers []*worker) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
+	defer cancel()
+	for _, w := range workers {
+		_ = w.end(ctx) // the error to report is the first one
+		w.server.close()
+	}
 }
 
 func rowsOf(config *Config, what string, workers []*worker) []Row {
