@@ -53,6 +53,9 @@ type Config struct {
 	// Each takes up to 90 bytes. One caller may have half of them. While the table is full, calls
 	// with proofs are refused.
 	Replays int
+	// Used are the proofs that another verifier has accepted: of the same service, with the same Skew, ProofAge and
+	// Replays. Both share them, so that each accepts no proof of the other. Without it, there are none.
+	Used UsedProofs
 	// Now returns the time, [time.Now] if it is nil.
 	Now func() time.Time
 	// Log gets a line when the keys of an issuer change, and when they cannot be fetched. It may be nil.

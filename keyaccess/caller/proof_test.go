@@ -206,6 +206,19 @@ func TestAProofIsAcceptedOnce(t *testing.T) {
 	w.accept(w.request(w.bound()))
 }
 
+func TestAProofIsAcceptedOnceByAVerifierAndTheOneThatReplacesIt(t *testing.T) {
+	w := newFixture(t, nil)
+	first := w.request(w.bound())
+	w.accept(first)
+	before := w.verifier
+	w.verifier = w.newVerifier(func(c *Config) { c.Used = before.UsedProofs() })
+	w.refuse(first, InvalidProof, "used before")
+	second := w.request(w.bound())
+	w.accept(second)
+	w.verifier = before
+	w.refuse(second, InvalidProof, "used before")
+}
+
 func TestAProofFromTheFutureIsRememberedUntilItIsOld(t *testing.T) {
 	w := newFixture(t, nil)
 	token := w.bound()

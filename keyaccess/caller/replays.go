@@ -37,6 +37,12 @@ type replays struct {
 	newest time.Time
 }
 
+// UsedProofs are the proofs that a verifier has accepted, for [Config].
+type UsedProofs struct{ replays *replays }
+
+// UsedProofs returns the proofs that the verifier has accepted, and those that it is going to accept.
+func (v *Verifier) UsedProofs() UsedProofs { return UsedProofs{v.replays} }
+
 // generation has the proofs of a time, and how many of them each caller has.
 type generation struct {
 	proofs  map[identity]struct{}

@@ -86,7 +86,9 @@ func New(config Config) (*Verifier, error) {
 		return nil, err
 	}
 	v := &Verifier{config: config, bases: bases, issuers: make(map[string]*keySource, len(config.Issuers)), signatures: newRecent[struct{}](rememberedTokens), proofKeys: newRecent[publicKey](rememberedKeys)}
-	v.replays = newReplays(config.Replays, config.ProofAge+config.Skew)
+	if v.replays = config.Used.replays; v.replays == nil {
+		v.replays = newReplays(config.Replays, config.ProofAge+config.Skew)
+	}
 	for i, settings := range config.Issuers {
 		if v.issuers[settings.URL], err = newKeySource(settings, config.Now, config.Log); err != nil {
 			return nil, fmt.Errorf("field Issuers[%d]: %w", i, err)

@@ -46,7 +46,16 @@ type Peers struct {
 	keys       []byte
 
 	changing sync.Mutex
-	now      atomic.Pointer[table]
+	// used has the proofs of the callers of each peer that were accepted.
+	used map[string]usedProofs
+	now  atomic.Pointer[table]
+}
+
+// usedProofs are the proofs of the callers of a peer that were accepted, and when it was found that the peer is gone. That time is
+// zero while it is there.
+type usedProofs struct {
+	caller.UsedProofs
+	gone time.Time
 }
 
 // table says who the peers are at one time.
@@ -64,6 +73,9 @@ type verifier struct {
 	*caller.Verifier
 }
 
+// proofLife is longer than a proof can be used.
+const proofLife = 2*caller.DefaultProofAge + 2*caller.DefaultSkew
+
 // drainTime is how long a peer that is gone serves requests that have begun. It is longer than a service works on one.
 const drainTime = time.Minute
 
@@ -72,7 +84,7 @@ func New(config Config) (*Peers, error) {
 	if err := config.complete(); err != nil {
 		return nil, err
 	}
-	p := &Peers{config: config}
+	p := &Peers{config: config, used: map[string]usedProofs{}}
 	p.now.Store(&table{})
 	var err error
 	if p.requests, err = newSigner(config.Keys[0], typeForward); err != nil {
@@ -109,7 +121,7 @@ func (p *Peers) Update(peers []Peer) error {
 		signers = append(signers, settings.Peer)
 		checks, known := before.verifiers[settings.URL]
 		if !known || !reflect.DeepEqual(checks.issuers, settings.Issuers) {
-			made, err := newVerifier(settings, config)
+			made, err := newVerifier(settings, config, p.used[settings.URL].UsedProofs)
 			if err != nil {
 				return fmt.Errorf("peers[%d]: %w", i, err)
 			}
@@ -132,11 +144,28 @@ func (p *Peers) Update(peers []Peer) error {
 		return fmt.Errorf("peers: %w", err)
 	}
 	p.now.Store(after)
+	p.keepProofs(after)
 	time.AfterFunc(drainTime, func() {
 		end()
 		before.closeWithout(after)
 	})
 	return nil
+}
+
+// keepProofs keeps the proofs that were used with the peers of a table, and with those that are gone, until no proof can be used any
+// more. So a proof is accepted once, whatever changes in a peer.
+func (p *Peers) keepProofs(peers *table) {
+	now := p.config.Now()
+	for url, used := range p.used {
+		if used.gone.IsZero() {
+			p.used[url] = usedProofs{used.UsedProofs, now}
+		} else if now.Sub(used.gone) > proofLife {
+			delete(p.used, url)
+		}
+	}
+	for url, checks := range peers.verifiers {
+		p.used[url] = usedProofs{UsedProofs: checks.UsedProofs()}
+	}
 }
 
 // closeWithout closes what the table uses and another table does not.
@@ -153,14 +182,15 @@ func (t *table) closeWithout(other *table) {
 	}
 }
 
-// newVerifier returns what checks the callers of a peer as the peer does: their proofs are for its URL.
-func newVerifier(settings Peer, config Config) (*caller.Verifier, error) {
+// newVerifier returns what checks the callers of a peer as the peer does: their proofs are for its URL. It accepts none of the used
+// proofs.
+func newVerifier(settings Peer, config Config, used caller.UsedProofs) (*caller.Verifier, error) {
 	issuers := make([]caller.Issuer, 0, len(settings.Issuers))
 	for _, issuer := range settings.Issuers {
 		issuer.PlainBearer = false // the service that forwards could use the token for anything
 		issuers = append(issuers, issuer)
 	}
-	return caller.New(caller.Config{URLs: []string{settings.URL}, Issuers: issuers, Replays: maxProofs, Now: config.Now, Log: config.Log})
+	return caller.New(caller.Config{URLs: []string{settings.URL}, Issuers: issuers, Replays: maxProofs, Used: used, Now: config.Now, Log: config.Log})
 }
 
 // Close ends requests that are under way in the background. No other method may be called afterwards.

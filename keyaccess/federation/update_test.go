@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/caller"
 )
@@ -64,5 +65,43 @@ func TestPeersThatStayKeepWhatIsKnownOfThem(t *testing.T) {
 	}
 	if err := p.Update(nil); err != nil || len(p.Usable()) > 0 {
 		t.Errorf("found %v and %v, expected no peers", err, p.Usable())
+	}
+}
+
+func TestTheProofsThatWereUsedWithAPeerAreKnownUntilNoneCanBeUsedAnyMore(t *testing.T) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	peer := func(audience string) []Peer {
+		return []Peer{{Peer: caller.Peer{URL: "https://b.example"}, Issuers: []caller.Issuer{{URL: "https://idp.example", Audiences: []string{audience}}}}}
+	}
+	p, err := New(Config{URL: "https://a.example", Keys: []crypto.Signer{key}, Peers: peer("x"), Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	first := p.now.Load().verifiers["https://b.example"].UsedProofs()
+	for _, step := range []struct {
+		change string
+		peers  [][]Peer
+		after  time.Duration
+		known  bool
+	}{
+		{"a peer with other issuers", [][]Peer{peer("y")}, 0, true},
+		{"a peer that is gone for a moment", [][]Peer{nil, peer("y")}, time.Second, true},
+		{"a peer that is gone and comes back with other issuers", [][]Peer{nil, nil, peer("x")}, proofLife / 4, true},
+		{"a peer that was gone for long", [][]Peer{nil, nil, peer("x")}, proofLife + time.Second, false},
+	} {
+		for _, peers := range step.peers {
+			if err := p.Update(peers); err != nil {
+				t.Fatal(err)
+			}
+			now = now.Add(step.after)
+		}
+		if known := p.now.Load().verifiers["https://b.example"].UsedProofs() == first; known != step.known {
+			t.Errorf("%s: whether the proofs are known is %t, want %t", step.change, known, step.known)
+		}
 	}
 }
