@@ -76,6 +76,7 @@ func TestInjectionByPolicy(t *testing.T) {
 		{"makes the golden pod whose broker sends audit records", policyMakesTheGoldenPodWhoseBrokerSendsAuditRecords},
 		{"refuses a copy that exports its spans elsewhere", policyRefusesACopyThatExportsItsSpansElsewhere},
 		{"tells brokers whom to trust and where", policyTellsBrokersWhomToTrustAndWhere},
+		{"gives a broker the amounts of its pod where the chart has none", policyGivesABrokerTheAmountsOfItsPodWhereTheChartHasNone},
 	} {
 		t.Run(test.sentence, func(t *testing.T) { test.run(t, admin) })
 	}

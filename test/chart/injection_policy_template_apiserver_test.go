@@ -7,6 +7,7 @@ package chart
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -146,4 +147,28 @@ func policyRefusesACopyThatExportsItsSpansElsewhere(t *testing.T, admin client.C
 			}
 		})
 	}
+}
+
+func policyGivesABrokerTheAmountsOfItsPodWhereTheChartHasNone(t *testing.T, admin client.Client) {
+	common := policyTemplate()
+	common.Resources = corev1.ResourceRequirements{}
+	setTemplate(t, admin, common, "")
+	sized := plainPod("default", "sized")
+	sized.Annotations = map[string]string{
+		contract.InjectAnnotation: "true", contract.CPURequestAnnotation: "50m", contract.CPULimitAnnotation: "1", contract.MemoryLimitAnnotation: "64Mi",
+	}
+	eventually(t, "the policy with the new template", func(ctx context.Context) error {
+		pod := sized.DeepCopy()
+		if err := admin.Create(ctx, pod, client.DryRunAll); err != nil {
+			return err
+		}
+		found := pod.Spec.InitContainers[0].Resources
+		if found.Requests.Cpu().String() != "50m" || found.Limits.Cpu().String() != "1" || found.Limits.Memory().String() != "64Mi" {
+			return fmt.Errorf("found the resources %v, expected those of the annotations", found)
+		}
+		if found.Requests.Memory().String() != "64Mi" { // by default, the limit
+			return fmt.Errorf("found the resources %v, expected no request of the template", found)
+		}
+		return nil
+	})
 }
