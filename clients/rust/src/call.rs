@@ -44,9 +44,9 @@ pub trait Operation: Send + Sync + 'static {
     fn exchanged(request: &Self::Request) -> Option<call::Request>;
     #[doc(hidden)]
     fn answered(result: reply::Result) -> Option<Self::Reply>;
-    /// Returns what the reply has, or the name of what it lacks.
+    /// Returns what the reply to a request has, or the name of what it lacks.
     #[doc(hidden)]
-    fn read(reply: Self::Reply, client: &Client) -> Result<Self::Output, &'static str>;
+    fn read(request: &Self::Request, reply: Self::Reply, client: &Client) -> Result<Self::Output, &'static str>;
 }
 
 /// A call that is made when it is awaited.
@@ -104,7 +104,7 @@ impl<O: Operation> Call<O> {
             inner.transport.unary(O::PATH, request.encode_to_vec(), limits.left()).await
         };
         let reply = retry::tries(limits, attempt).await.map_err(|f| f.into_error(O::NAME, &profile))?;
-        O::read(reply, &client).map_err(|what| lacking(what).into_error(O::NAME, &profile))
+        O::read(request, reply, &client).map_err(|what| lacking(what).into_error(O::NAME, &profile))
     }
 }
 

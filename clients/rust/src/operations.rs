@@ -88,7 +88,7 @@ pub struct WrappedKey {
 
 /// Defines an operation that is a unary call and a call of a stream.
 macro_rules! operation {
-    ($(#[$doc:meta])* $name:ident, $request:ident => $reply:ident, $output:ty, $read:expr) => {
+    ($(#[$doc:meta])* $name:ident, $request:ident => $reply:ident, $output:ty, with request $read:expr) => {
         $(#[$doc])*
         pub struct $name(v1::$request);
 
@@ -114,11 +114,17 @@ macro_rules! operation {
                 }
             }
 
-            fn read(reply: Self::Reply, client: &Client) -> Result<Self::Output, &'static str> {
-                let read: fn(Self::Reply, &Client) -> Result<Self::Output, &'static str> = $read;
-                read(reply, client)
+            fn read(request: &Self::Request, reply: Self::Reply, client: &Client) -> Result<Self::Output, &'static str> {
+                let read: fn(&Self::Request, Self::Reply, &Client) -> Result<Self::Output, &'static str> = $read;
+                read(request, reply, client)
             }
         }
+    };
+    ($(#[$doc:meta])* $name:ident, $request:ident => $reply:ident, $output:ty, $read:expr) => {
+        operation!($(#[$doc])* $name, $request => $reply, $output, with request |_, reply, client| {
+            let read: fn(v1::$reply, &Client) -> Result<$output, &'static str> = $read;
+            read(reply, client)
+        });
     };
 }
 
@@ -230,11 +236,20 @@ operation!(
 
 operation!(
     /// A call of [`Client::unwrap_batch`].
-    UnwrapBatch, UnwrapBatchRequest => UnwrapBatchResponse, UnwrappedKeys, |reply, client| {
+    UnwrapBatch, UnwrapBatchRequest => UnwrapBatchResponse, UnwrappedKeys, with request |request, reply, client| {
+        if reply.results.len() != request.keys.len() {
+            return Err("result for each key");
+        }
         let keys = reply.results.into_iter().map(|key| match key.code {
             0 if key.data_key.is_empty() => Err("data key or error for each wrapped key"),
             0 => Ok(Ok(key.data_key)),
-            code => Ok(Err(Failure::new(Code::from_number(code), key.message).into_error(UnwrapKey::NAME, ""))),
+            code => {
+                // The sentence of the broker begins with UnwrapKey.
+                let failure = Failure::new(Code::from_number(code), key.message);
+                let mut error = failure.into_error(UnwrapKey::NAME, &request.profile);
+                error.operation = UnwrapBatch::NAME;
+                Ok(Err(error))
+            }
         });
         Ok(UnwrappedKeys { keys: keys.collect::<Result<_, _>>()?, deprecation: warning_of(client, reply.metadata) })
     }
@@ -487,5 +502,40 @@ impl Call<RewrapKey> {
     pub fn key_id(mut self, id: impl Into<String>) -> Self {
         self.operation.0.key_id = id.into();
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(results: Vec<v1::UnwrapResult>) -> Result<UnwrappedKeys, &'static str> {
+        let request = v1::UnwrapBatchRequest { profile: "Data".into(), keys: vec![Default::default(); 2], ..Default::default() };
+        let reply = v1::UnwrapBatchResponse { results, ..Default::default() };
+        UnwrapBatch::read(&request, reply, &Client::new().unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_reply_to_a_batch_has_a_result_for_each_key() {
+        let good = || v1::UnwrapResult { data_key: vec![1; 16], ..Default::default() };
+        for (results, lacks) in [
+            (vec![good()], "result for each key"),
+            (vec![good(), good(), good()], "result for each key"),
+            (vec![good(), Default::default()], "data key or error for each wrapped key"),
+        ] {
+            assert_eq!(read(results).map(|keys| keys.keys.len()).unwrap_err(), lacks);
+        }
+        assert_eq!(read(vec![good(), good()]).map(|keys| keys.keys.len()).unwrap(), 2);
+    }
+
+    #[tokio::test]
+    async fn the_error_of_a_key_names_the_batch_and_the_profile() {
+        let bad =
+            || v1::UnwrapResult { code: 3, message: "UnwrapKey with profile \"Data\": it is damaged".into(), ..Default::default() };
+        for key in read(vec![bad(), bad()]).map(|keys| keys.keys).unwrap() {
+            let error = key.unwrap_err();
+            assert_eq!((error.code, error.operation, error.profile.as_str()), (Code::InvalidArgument, "UnwrapBatch", "Data"));
+            assert_eq!(error.reason, "UnwrapKey with profile \"Data\": it is damaged");
+        }
     }
 }

@@ -124,7 +124,7 @@ macro_rules! operation {
                 None
             }
 
-            fn read(reply: Self::Reply, client: &Client) -> Result<Self::Output, &'static str> {
+            fn read(_: &Self::Request, reply: Self::Reply, client: &Client) -> Result<Self::Output, &'static str> {
                 let read: fn(Self::Reply, &Client) -> Result<Self::Output, &'static str> = $read;
                 read(reply, client)
             }
