@@ -15,6 +15,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/extensions"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/keyrules"
 )
 
 // Limits of the CRL distribution points of a request.
@@ -137,7 +138,7 @@ func isSHA1(algorithm x509.SignatureAlgorithm) bool {
 
 // keyProblem returns what is wrong with a key by the limits of a profile. It is empty if the
 // key is allowed.
-func keyProblem(limits profile.KeyLimits, whose string, public crypto.PublicKey) string {
+func keyProblem(limits keyrules.Limits, whose string, public crypto.PublicKey) string {
 	algorithm, bits := describeKey(public)
 	if bits == 0 {
 		return fmt.Sprintf("a key of an algorithm that is not supported, expected %s", describeLimits(limits))
@@ -154,7 +155,7 @@ func keyProblem(limits profile.KeyLimits, whose string, public crypto.PublicKey)
 
 // describeLimits returns the keys that are allowed as text, such as "RSA of 2048 to 4096 bits
 // or ECDSA of 256 to 521 bits".
-func describeLimits(limits profile.KeyLimits) string {
+func describeLimits(limits keyrules.Limits) string {
 	var allowed []string
 	for _, algorithm := range []string{"RSA", "ECDSA", "Ed25519"} {
 		size, ok := limits.Range(algorithm)

@@ -18,6 +18,7 @@ import (
 	"filippo.io/mldsa"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/keyrules"
 )
 
 // SigningKey is a key that signs.
@@ -174,7 +175,7 @@ func checkKeyCount(policy *profile.SignaturePolicy, found int) error {
 }
 
 // checkKey refuses a key whose algorithm does not fit, or whose size is not allowed.
-func checkKey(c profile.SignatureComponent, public crypto.PublicKey, limits profile.KeyLimits, field string) error {
+func checkKey(c profile.SignatureComponent, public crypto.PublicKey, limits keyrules.Limits, field string) error {
 	found, bits := describeKey(public)
 	want := c.Algorithm.Key().Name
 	if found != want {

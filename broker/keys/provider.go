@@ -7,6 +7,7 @@ import (
 	"errors"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/keyrules"
 )
 
 // Name names a key of a provider.
@@ -81,9 +82,9 @@ var (
 // provider.
 func Transient(err error) bool { return errors.Is(err, ErrUnavailable) || errors.Is(err, ErrThrottled) }
 
-// maxIDLength is the longest id of a key, in bytes. [profile.ValidKeyID] says which ids are
+// maxIDLength is the longest id of a key, in bytes. [keyrules.ValidID] says which ids are
 // valid. A provider may allow fewer ids.
-const maxIDLength = profile.MaxKeyIDLength
+const maxIDLength = keyrules.MaxIDLength
 
 // ErrWouldWait is the error of KeyNow.
 var ErrWouldWait = errors.New("keys: the provider has to be asked")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/extensions"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/keyrules"
 )
 
 // CertificatePolicy is the compiled policy of SignCertificate. It never changes and is safe for
@@ -19,7 +20,7 @@ type CertificatePolicy struct {
 	algorithm           string
 	keyIdentifier       crypto.Hash
 	notBefore, notAfter time.Duration
-	subject, issuer     KeyLimits
+	subject, issuer     keyrules.Limits
 	usage               x509.KeyUsage
 	extendedUsage       []x509.ExtKeyUsage
 	ca                  bool
@@ -27,7 +28,7 @@ type CertificatePolicy struct {
 	names               *extensions.NamePolicy
 	points              *extensions.PointPolicy
 	sha1Requests        bool
-	keys                *KeyPolicy
+	keys                *keyrules.Policy
 	keyIDs              []string
 	requireFIPS         bool
 }
@@ -64,10 +65,10 @@ func (p *CertificatePolicy) Window(now time.Time) (earliest, latest time.Time) {
 }
 
 // SubjectKeys returns the limits of the keys that certificates are made for.
-func (p *CertificatePolicy) SubjectKeys() KeyLimits { return p.subject }
+func (p *CertificatePolicy) SubjectKeys() keyrules.Limits { return p.subject }
 
 // IssuerKeys returns the limits of the keys that certificates are signed with.
-func (p *CertificatePolicy) IssuerKeys() KeyLimits { return p.issuer }
+func (p *CertificatePolicy) IssuerKeys() keyrules.Limits { return p.issuer }
 
 // KeyUsage returns the extension of RFC 5280, section 4.2.1.3. Zero is no extension.
 func (p *CertificatePolicy) KeyUsage() x509.KeyUsage { return p.usage }
@@ -91,7 +92,7 @@ func (p *CertificatePolicy) DistributionPoints() *extensions.PointPolicy { retur
 func (p *CertificatePolicy) AllowsSHA1Requests() bool { return p.sha1Requests }
 
 // Keys returns which keys of the broker may sign. It is nil if none may.
-func (p *CertificatePolicy) Keys() *KeyPolicy { return p.keys }
+func (p *CertificatePolicy) Keys() *keyrules.Policy { return p.keys }
 
 // RequiresFIPS reports whether FIPS 140-3 has to approve keys and requests as well, see
 // [RequireFIPS].

@@ -14,6 +14,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/extensions"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/keyrules"
 )
 
 // certificatePolicy compiles the policy of a profile whose SignCertificate has these lines in addition to the required lines.
@@ -106,7 +107,7 @@ func TestACertificatePolicyHasWhatTheProfileSays(t *testing.T) {
 	if !slices.Equal(p.KeyIDs(), []string{"b", "a"}) || !p.Keys().Allows("a") || p.Keys().Allows("c") {
 		t.Errorf("key ids %q", p.KeyIDs())
 	}
-	if size, ok := p.SubjectKeys().Range("ECDSA"); !ok || size != (profile.KeySize{MinKeySize: 256, MaxKeySize: 384}) {
+	if size, ok := p.SubjectKeys().Range("ECDSA"); !ok || size != (keyrules.Size{MinKeySize: 256, MaxKeySize: 384}) {
 		t.Errorf("subject's ECDSA keys: %v, %v", size, ok)
 	}
 	if size, ok := p.IssuerKeys().Range("RSA"); ok {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/keyrules"
 )
 
 func compiled(t *testing.T, text string) *profile.Compiled {
@@ -79,8 +80,8 @@ func TestThePolicyOfSignatures(t *testing.T) {
 
 func TestLimitsThatAreGivenOnceCountForBothDirections(t *testing.T) {
 	policy := compiled(t, "- Name: P\n  API: {SignData: {SignAlg: rsa, HashAlg: sha-256, KeyConstraints: {Subject: {RSA: {MinKeySize: 3072, MaxKeySize: 4096}}}}}\n").Signature()
-	want := profile.KeySize{MinKeySize: 3072, MaxKeySize: 4096}
-	for name, limits := range map[string]profile.KeyLimits{"signs": policy.Signs(), "checks": policy.Checks()} {
+	want := keyrules.Size{MinKeySize: 3072, MaxKeySize: 4096}
+	for name, limits := range map[string]keyrules.Limits{"signs": policy.Signs(), "checks": policy.Checks()} {
 		if got, ok := limits.Range("RSA"); !ok || got != want {
 			t.Errorf("%s: %+v, %v", name, got, ok)
 		}
@@ -103,7 +104,7 @@ func TestTheKeysAnOperationMayUse(t *testing.T) {
 	if _, ok := keys.Pin("free"); ok {
 		t.Error("a key without a pin has one")
 	}
-	var none *profile.KeyPolicy
+	var none *keyrules.Policy
 	if _, pinned := none.Pin("any"); none.ByReference() || none.Allows("any") || pinned {
 		t.Error("without a list a key of the broker is allowed")
 	}

@@ -23,5 +23,9 @@
 // policy, strength, FIPS verdict, warnings and version of the format. Package algorithm has
 // what is known about algorithms.
 //
+// The parts of a profile that several operations share, or that stand alone, have packages of their
+// own: keyrules has which keys an operation may use, extensions the rules for extensions of
+// certificates, and callers who may use a profile.
+//
 // The package does not know Kubernetes and gRPC.
 package profile

@@ -8,6 +8,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/callers"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/keyrules"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 	"go.yaml.in/yaml/v3"
 )
@@ -74,6 +75,39 @@ func (k *KMS) empty() bool {
 	return k.Client == "" && (k.Config == nil || k.Config == "") && (k.Cache == nil || k.Cache == false)
 }
 
+// managerOf returns the key manager of a profile, or else the key manager of the file. It returns
+// nil if there is none, or if it has no values.
+func managerOf(p *Profile, doc *Document) *KMS {
+	for _, k := range []*KMS{p.KMS, doc.KMS} {
+		if k != nil {
+			if k.empty() {
+				return nil
+			}
+			return k
+		}
+	}
+	return nil
+}
+
+// rules returns the key manager for the rules of keys, without its file of settings. It is nil for
+// nil.
+func (k *KMS) rules() *keyrules.Manager {
+	if k == nil {
+		return nil
+	}
+	return &keyrules.Manager{Client: k.Client}
+}
+
+// rulesWithFile is rules for an operation that takes keys from the key manager, if its settings are in
+// a file.
+func (k *KMS) rulesWithFile() *keyrules.Manager {
+	manager := k.rules()
+	if file, cached, ok := k.settingsFile(); ok {
+		manager.File, manager.Cached = file, cached
+	}
+	return manager
+}
+
 // Deprecation announces the end of a profile.
 type Deprecation struct {
 	ReplacedBy      string `yaml:"ReplacedBy,omitempty"`
@@ -102,9 +136,6 @@ const (
 
 	// maxTextLength is the longest free text, in bytes (Deprecation, KMS Client).
 	maxTextLength = 1024
-
-	// MaxKeyIDLength is the longest key id, in bytes, as on the wire.
-	MaxKeyIDLength = 64
 )
 
 // Digest identifies a set by the bytes of its file: "sha256:" and 64

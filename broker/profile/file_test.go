@@ -17,6 +17,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/callers"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/extensions"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/keyrules"
 )
 
 func TestTheKeyManagerOfAReleasedProfileIsRead(t *testing.T) {
@@ -118,8 +119,8 @@ func TestProfilesThatAreEncodedOneByOneMakeTheDocumentThatIsEncodedAtOnce(t *tes
 }
 
 func TestEveryFieldOfOursNeedsTheVersionThatHasIt(t *testing.T) {
-	keys := []profile.KeyID{{ID: "k"}}
-	ed25519 := profile.KeyConstraints{Issuer: map[string]profile.KeySize{"Ed25519": {MinKeySize: 256, MaxKeySize: 256}}}
+	keys := []keyrules.ID{{ID: "k"}}
+	ed25519 := keyrules.Constraints{Issuer: map[string]keyrules.Size{"Ed25519": {MinKeySize: 256, MaxKeySize: 256}}}
 	for sentence, p := range map[string]profile.Profile{
 		"callers":                         {Callers: &callers.Lists{}},
 		"audit":                           {Audit: &profile.Audit{}},

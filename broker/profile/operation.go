@@ -4,9 +4,11 @@ package profile
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/keyrules"
 )
 
 // Operation is an operation that a profile can offer.
@@ -90,7 +92,7 @@ type section interface {
 	// the profile, or nil.
 	warn(w warner, at yamlfile.Place, p *Profile, manager *KMS)
 	// listedKeys returns the keys of the broker that the section lists.
-	listedKeys() []KeyID
+	listedKeys() []keyrules.ID
 }
 
 // judgement describes one operation of a profile, as far as no call is needed to know it.
@@ -120,7 +122,7 @@ type policy interface {
 	// profile has no effect on all of them, it has no effect on any use.
 	extremes(op Operation) []Use
 	// Keys returns which keys of the broker may be used. It is nil if none may.
-	Keys() *KeyPolicy
+	Keys() *keyrules.Policy
 }
 
 // SectionRow is a row of the table of sections: a field of [API] with the operations that it
@@ -239,7 +241,7 @@ func Section(operation string) string {
 }
 
 // ListedKeys returns the keys of the broker that a profile lists for an operation.
-func (a *API) ListedKeys(op Operation) []KeyID {
+func (a *API) ListedKeys(op Operation) []keyrules.ID {
 	if s := sections[sectionOfOperation[op]].of(a); s != nil {
 		return s.listedKeys()
 	}
@@ -248,7 +250,7 @@ func (a *API) ListedKeys(op Operation) []KeyID {
 
 // Keys returns which keys of the broker an operation may use. It is nil if none may be used. Keys
 // reports false if the profile does not offer the operation, or if the operation uses no keys.
-func (c *Compiled) Keys(op Operation) (keys *KeyPolicy, offered bool) {
+func (c *Compiled) Keys(op Operation) (keys *keyrules.Policy, offered bool) {
 	if c.Assessment(op) == nil || op.Row().KeyTasks == 0 {
 		return nil, false
 	}
@@ -282,4 +284,18 @@ func formatOf(used bool) algorithm.Format {
 		return algorithm.Format1
 	}
 	return algorithm.Format0
+}
+
+// NamesKeyProviders reports whether one of the profiles lists a key of a key provider, whose id
+// is <provider>/<id>.
+func NamesKeyProviders(profiles []Profile) bool {
+	for i := range profiles {
+		for _, row := range sections {
+			listed := row.of(&profiles[i].API)
+			if listed != nil && slices.ContainsFunc(listed.listedKeys(), func(key keyrules.ID) bool { return strings.Index(key.ID, "/") > 0 }) {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/extensions"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/keyrules"
 )
 
 // signCertificateRow is the operation SignCertificate.
@@ -35,7 +36,7 @@ type SignCertificate struct {
 	HashAlg          string                      `yaml:"HashAlg,omitempty"`
 	SKIHashAlg       string                      `yaml:"SKIHashAlg,omitempty"`
 	Validity         Validity                    `yaml:"Validity"`
-	KeyConstraints   KeyConstraints              `yaml:"KeyConstraints"`
+	KeyConstraints   keyrules.Constraints        `yaml:"KeyConstraints"`
 	KeyUsage         []string                    `yaml:"KeyUsage,omitempty"`
 	ExtendedKeyUsage []string                    `yaml:"ExtendedKeyUsage,omitempty"`
 	BasicConstraints *BasicConstraints           `yaml:"BasicConstraints,omitempty"`
@@ -44,8 +45,8 @@ type SignCertificate struct {
 	// rule is "any".
 	CRLDistributionPoints *extensions.CRLDistributionPoints `yaml:"CRLDistributionPoints,omitempty"`
 	// AllowSHA1Requests accepts certificate requests that are signed with SHA-1.
-	AllowSHA1Requests bool    `yaml:"AllowSHA1Requests,omitempty"`
-	KeyIDs            []KeyID `yaml:"KeyIds,omitempty"`
+	AllowSHA1Requests bool          `yaml:"AllowSHA1Requests,omitempty"`
+	KeyIDs            []keyrules.ID `yaml:"KeyIds,omitempty"`
 }
 
 // Validity bounds a certificate's lifetime relative to the time of signing,
@@ -69,7 +70,7 @@ func (s *SignCertificate) validate(v validator, at yamlfile.Place) {
 		v.Enum(at.Field("SKIHashAlg"), at, s.SKIHashAlg, algorithm.Digests(algorithm.ForKeyIdentifiers))
 	}
 	v.validity(at.Field("Validity"), at, s.Validity)
-	v.keyConstraints(at.Field("KeyConstraints"), s.KeyConstraints)
+	s.KeyConstraints.Check(v.Report, at.Field("KeyConstraints"))
 	exact := func(a, b string) bool { return a == b }
 	for i, usage := range s.KeyUsage {
 		where := at.Field("KeyUsage").Index(i)
@@ -90,11 +91,11 @@ func (s *SignCertificate) validate(v validator, at yamlfile.Place) {
 	s.SubjectAltNames.Check(v.Report, at.Field("SubjectAltNames"))
 	s.CRLDistributionPoints.Check(v.Report, at.Field("CRLDistributionPoints"))
 	for i, key := range s.KeyIDs {
-		if where := at.Field("KeyIds").Index(i); key.ID == AnyKeyID {
+		if where := at.Field("KeyIds").Index(i); key.ID == keyrules.AnyID {
 			v.Add(where.Field("Id"), where, "found %q, which stands for every key of the broker, expected the id of the issuer's key: requests of SignCertificate have no field that names one", key.ID)
 		}
 	}
-	v.keyIDs(at.Field("KeyIds"), s.KeyIDs)
+	keyrules.CheckIDs(v.Report, at.Field("KeyIds"), s.KeyIDs)
 }
 
 func (v validator) validity(at, around yamlfile.Place, validity Validity) {
@@ -118,7 +119,7 @@ func (v validator) validity(at, around yamlfile.Place, validity Validity) {
 
 func (s *SignCertificate) format() algorithm.Format {
 	return max(
-		algorithm.SignatureFormat(s.SignAlg), algorithm.DigestFormat(s.HashAlg), algorithm.DigestFormat(s.SKIHashAlg), s.KeyConstraints.format(),
+		algorithm.SignatureFormat(s.SignAlg), algorithm.DigestFormat(s.HashAlg), algorithm.DigestFormat(s.SKIHashAlg), s.KeyConstraints.Format(),
 		formatOf(s.SubjectAltNames != nil || s.CRLDistributionPoints != nil || s.AllowSHA1Requests || len(s.KeyIDs) > 0),
 	)
 }
@@ -130,14 +131,14 @@ func (s *SignCertificate) compile(c *Compiled, o compileOptions) {
 		keyIdentifier: s.keyIdentifier().Hash(),
 		notBefore:     wholeSeconds(s.Validity.ValidNotBeforeOffset, time.Second-1),
 		notAfter:      wholeSeconds(s.Validity.ValidNotAfterOffset, 0),
-		subject:       listedKeys(s.KeyConstraints.Subject),
-		issuer:        listedKeys(s.KeyConstraints.Issuer),
+		subject:       keyrules.OnlyListed(s.KeyConstraints.Subject),
+		issuer:        keyrules.OnlyListed(s.KeyConstraints.Issuer),
 		pathLen:       -1,
 		requireFIPS:   o.requireFIPS,
 		names:         s.SubjectAltNames.Policy(),
 		points:        s.CRLDistributionPoints.Policy(),
 		sha1Requests:  s.AllowSHA1Requests,
-		keys:          compileKeyIDs(s.KeyIDs, o.manager),
+		keys:          keyrules.NewPolicy(s.KeyIDs, o.manager.rules()),
 	}
 	p.algorithm = p.signAlg.String()
 	if digest, takes := algorithm.FindDigest(s.HashAlg); takes {
@@ -180,7 +181,7 @@ func (s *SignCertificate) keyIdentifier() algorithm.Digest {
 }
 
 func (s *SignCertificate) judge() []judgement {
-	issuer := KeyLimits(s.KeyConstraints.Issuer)
+	issuer := keyrules.Limits(s.KeyConstraints.Issuer)
 	parts := []Strength{signatureStrength(s.SignAlg, s.HashAlg, issuer)}
 	for _, name := range slices.Sorted(maps.Keys(s.KeyConstraints.Subject)) {
 		parts = append(parts, KeyStrength(name, s.KeyConstraints.Subject[name].MinKeySize))
@@ -211,7 +212,7 @@ func (s *SignCertificate) subjectObjection() string {
 	return ""
 }
 
-func (s *SignCertificate) listedKeys() []KeyID { return s.KeyIDs }
+func (s *SignCertificate) listedKeys() []keyrules.ID { return s.KeyIDs }
 
 func (s *SignCertificate) warn(w warner, at yamlfile.Place, _ *Profile, manager *KMS) {
 	w.issuers(at, s)
@@ -248,11 +249,11 @@ func wholeSeconds(text string, slack time.Duration) time.Duration {
 
 func (p *CertificatePolicy) effect(u Use) (Effect, string) {
 	issuer, subject := u.Keys[0], u.Keys[1]
-	subjects := p.SubjectKeys().refusal(subject)
+	subjects := p.SubjectKeys().Refusal(subject.Algorithm, subject.Bits)
 	if subjects != "" {
 		subjects = "subjects with " + subjects
 	}
-	if why := cmp.Or(p.Keys().refusal(issuer), wrongKey(issuer, p.IssuerKey()), p.IssuerKeys().refusal(issuer), subjects); why != "" {
+	if why := cmp.Or(p.Keys().Refusal(issuer.ID), wrongKey(issuer, p.IssuerKey()), p.IssuerKeys().Refusal(issuer.Algorithm, issuer.Bits), subjects); why != "" {
 		return Refused, why
 	}
 	if u.SHA1Request && (p.RequiresFIPS() || !p.AllowsSHA1Requests()) {
@@ -262,11 +263,11 @@ func (p *CertificatePolicy) effect(u Use) (Effect, string) {
 }
 
 func (p *CertificatePolicy) extremes(Operation) (all []Use) {
-	for _, id := range p.keys.sources() {
+	for _, id := range p.keys.Sources() {
 		for _, subject := range slices.Sorted(maps.Keys(p.subject)) {
 			for _, smallest := range []bool{true, false} {
 				u := Use{Operation: OpSignCertificate, Algorithm: p.algorithm, SHA1Request: p.sha1Requests}
-				u.Keys = [2]UsedKey{p.issuer.extreme(p.IssuerKey(), smallest), p.subject.extreme(subject, smallest)}
+				u.Keys = [2]UsedKey{extreme(p.issuer, p.IssuerKey(), smallest), extreme(p.subject, subject, smallest)}
 				u.Keys[0].ID = id
 				all = append(all, u)
 			}

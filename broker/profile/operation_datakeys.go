@@ -10,6 +10,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/keyrules"
 )
 
 // dataKeysRow are the operations on data keys. UnwrapBatch is UnwrapKey of several keys.
@@ -42,7 +43,7 @@ type DataKeys struct {
 	// Context is "required", "optional" or "none". If it is absent, it is "optional".
 	Context string `yaml:"Context,omitempty"`
 	// KeyIDs are the wrapping keys.
-	KeyIDs []KeyID `yaml:"KeyIds"`
+	KeyIDs []keyrules.ID `yaml:"KeyIds"`
 }
 
 // The values of Context.
@@ -63,7 +64,7 @@ func (d *DataKeys) validate(v validator, at yamlfile.Place) {
 	if len(d.KeyIDs) == 0 && !v.Present(at.Field("KeyIds")) {
 		v.Required(at.Field("KeyIds"), at, "at least one key, because data keys are wrapped with keys of the broker")
 	}
-	v.keyIDs(at.Field("KeyIds"), d.KeyIDs)
+	keyrules.CheckIDs(v.Report, at.Field("KeyIds"), d.KeyIDs)
 }
 
 func (d *DataKeys) validateAlgorithms(v validator, at yamlfile.Place) {
@@ -98,7 +99,7 @@ func (d *DataKeys) format() algorithm.Format {
 func (d *DataKeys) compile(c *Compiled, o compileOptions) {
 	c.dataKeys = &DataKeyPolicy{
 		wrappings: d.wrappings(), keySize: d.KeySize / 8, context: cmp.Or(strings.ToLower(d.Context), contextOptional),
-		keys: compileKeyIDs(d.KeyIDs, o.manager),
+		keys: keyrules.NewPolicy(d.KeyIDs, o.manager.rules()),
 	}
 }
 
@@ -163,7 +164,7 @@ func (d *DataKeys) names() (names []string) {
 	return names
 }
 
-func (d *DataKeys) listedKeys() []KeyID { return d.KeyIDs }
+func (d *DataKeys) listedKeys() []keyrules.ID { return d.KeyIDs }
 
 func (d *DataKeys) warn(w warner, at yamlfile.Place, p *Profile, manager *KMS) {
 	w.external(at, d.KeyIDs, manager)
@@ -171,8 +172,8 @@ func (d *DataKeys) warn(w warner, at yamlfile.Place, p *Profile, manager *KMS) {
 		return
 	}
 	for i, key := range d.KeyIDs {
-		if slices.ContainsFunc(p.API.EncryptData.KeyIDs, func(other KeyID) bool {
-			return other.ID == key.ID || other.ID == AnyKeyID || key.ID == AnyKeyID
+		if slices.ContainsFunc(p.API.EncryptData.KeyIDs, func(other keyrules.ID) bool {
+			return other.ID == key.ID || other.ID == keyrules.AnyID || key.ID == keyrules.AnyID
 		}) {
 			where := at.Field("KeyIds").Index(i)
 			w.Add(where, at.Field("KeyIds"), "is a key that DecryptData may use as well, so that its callers can unwrap data keys without the checks of DataKeys; use a wrapping key for nothing else")
@@ -186,7 +187,7 @@ type DataKeyPolicy struct {
 	wrappings []algorithm.Wrapping
 	keySize   int
 	context   string
-	keys      *KeyPolicy
+	keys      *keyrules.Policy
 }
 
 // Wrapping returns the algorithm of new data keys for a wrapping key that has some
@@ -228,7 +229,7 @@ func (d *DataKeyPolicy) ContextProblem(given bool) string {
 }
 
 // Keys returns which of the broker's keys may wrap.
-func (d *DataKeyPolicy) Keys() *KeyPolicy { return d.keys }
+func (d *DataKeyPolicy) Keys() *keyrules.Policy { return d.keys }
 
 // DataKey is the algorithm of a generated data key in a [UsedKey].
 const DataKey = "data-key"
@@ -237,7 +238,7 @@ func (d *DataKeyPolicy) effect(u Use) (Effect, string) {
 	if u.Keys[0].ID == "" { // a batch of which no key was unwrapped
 		return "", ""
 	}
-	if why := d.keys.refusal(u.Keys[0]); why != "" {
+	if why := d.keys.Refusal(u.Keys[0].ID); why != "" {
 		return refused(why)
 	}
 	if u.Operation == OpGetPublicKey {
@@ -260,7 +261,7 @@ func (d *DataKeyPolicy) effect(u Use) (Effect, string) {
 		return "", ""
 	}
 	if other := u.Keys[1]; u.Operation == OpRewrapKey {
-		if why := d.keys.refusal(other); why != "" {
+		if why := d.keys.Refusal(other.ID); why != "" {
 			return refused(why)
 		}
 		if old, known := algorithm.FindWrapping(u.Keys[0].Algorithm); !known || !d.Allows(old) {
@@ -282,7 +283,7 @@ func (d *DataKeyPolicy) instead(with algorithm.Wrapping, givenContext bool) (alg
 }
 
 func (d *DataKeyPolicy) extremes(op Operation) (all []Use) {
-	for _, id := range d.keys.sources() {
+	for _, id := range d.keys.Sources() {
 		for _, with := range d.wrappings {
 			for _, given := range []bool{false, true} {
 				if next, _ := d.instead(with, given); op != OpUnwrapKey && op != OpDecryptStream && next != with {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/keyrules"
 )
 
 // encryptDataRow are the operations EncryptData and DecryptData.
@@ -49,8 +50,8 @@ type EncryptData struct {
 	TagLength int `yaml:"TagLength,omitempty"`
 	// ShortTagLength is the length of a truncated tag in bits. If it is absent, the tag has its
 	// full length.
-	ShortTagLength int     `yaml:"ShortTagLength,omitempty"`
-	KeyIDs         []KeyID `yaml:"KeyIds,omitempty"`
+	ShortTagLength int           `yaml:"ShortTagLength,omitempty"`
+	KeyIDs         []keyrules.ID `yaml:"KeyIds,omitempty"`
 }
 
 var nonceStrategies = []string{"user-provided", "random"}
@@ -64,10 +65,10 @@ func (e *EncryptData) validate(v validator, at yamlfile.Place) {
 	}
 	v.Size(at.Field("TagLength"), at, e.TagLength, cipher.TagSizes(), false)
 	v.Size(at.Field("ShortTagLength"), at, e.ShortTagLength, cipher.TagSizes()[:len(cipher.TagSizes())-1], false)
-	v.keyIDs(at.Field("KeyIds"), e.KeyIDs)
+	keyrules.CheckIDs(v.Report, at.Field("KeyIds"), e.KeyIDs)
 	for i := range e.KeyIDs {
 		where := at.Field("KeyIds").Index(i)
-		if e.KeyIDs[i].ID == AnyKeyID {
+		if e.KeyIDs[i].ID == keyrules.AnyID {
 			continue // the key "*" has no pin either
 		}
 		if pin := where.Field("SPKISHA256"); v.Present(pin) || e.KeyIDs[i].SPKISHA256 != "" {
@@ -86,7 +87,7 @@ func (e *EncryptData) compile(c *Compiled, o compileOptions) {
 		keySize:     e.KeySize / 8,
 		tagSize:     e.TagBits() / 8,
 		randomNonce: e.randomNonce(),
-		keys:        compileKeyIDs(e.KeyIDs, o.manager).readFrom(o.manager),
+		keys:        keyrules.NewPolicy(e.KeyIDs, o.manager.rulesWithFile()),
 	}
 }
 
@@ -112,7 +113,7 @@ func (e *EncryptData) judge() []judgement {
 	return []judgement{{cipher.String(), parts, encrypt}, {cipher.String(), parts, decrypt}}
 }
 
-func (e *EncryptData) listedKeys() []KeyID { return e.KeyIDs }
+func (e *EncryptData) listedKeys() []keyrules.ID { return e.KeyIDs }
 
 func (e *EncryptData) warn(w warner, at yamlfile.Place, p *Profile, manager *KMS) {
 	if e.TagLength != 0 && e.TagLength < e.cipher().WholeTag() {
@@ -145,7 +146,7 @@ type CipherPolicy struct {
 	keySize     int
 	tagSize     int
 	randomNonce bool
-	keys        *KeyPolicy
+	keys        *keyrules.Policy
 }
 
 // Algorithm returns the name of the algorithm in profiles and replies.
@@ -162,13 +163,13 @@ func (c *CipherPolicy) TagSize() int { return c.tagSize }
 func (c *CipherPolicy) RandomNonce() bool { return c.randomNonce }
 
 // Keys returns which of the broker's keys may be used. It is nil if requests bring their keys.
-func (c *CipherPolicy) Keys() *KeyPolicy { return c.keys }
+func (c *CipherPolicy) Keys() *keyrules.Policy { return c.keys }
 
 func (c *CipherPolicy) effect(u Use) (Effect, string) {
 	key := u.Keys[0]
 	switch {
-	case c.Keys().refusal(key) != "":
-		return refused(c.Keys().refusal(key))
+	case c.Keys().Refusal(key.ID) != "":
+		return refused(c.Keys().Refusal(key.ID))
 	case key.Bits != 8*c.KeySize():
 		return Refused, fmt.Sprintf("keys of %d bits, expected %d bits", key.Bits, 8*c.KeySize())
 	case u.Operation == OpEncryptData && u.GivenNonce && c.RandomNonce():
@@ -185,7 +186,7 @@ func (c *CipherPolicy) effect(u Use) (Effect, string) {
 
 func (c *CipherPolicy) extremes(op Operation) (all []Use) {
 	u := Use{Operation: op, Algorithm: c.Algorithm(), TagSize: uint8(c.TagSize()), GivenNonce: op == OpEncryptData && !c.RandomNonce()}
-	for _, id := range c.keys.sources() {
+	for _, id := range c.keys.Sources() {
 		u.Keys[0] = UsedKey{Algorithm: AESKey, Bits: 8 * c.KeySize(), ID: id}
 		all = append(all, u)
 	}

@@ -5,6 +5,7 @@ package profile
 import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/keyrules"
 )
 
 // hashDataRow is the operation HashData.
@@ -52,7 +53,7 @@ func (h *HashData) judge() []judgement {
 	return []judgement{{digest.String(), []Strength{digestStrength(digest)}, digestObjection("HashAlg", digest)}}
 }
 
-func (*HashData) listedKeys() []KeyID { return nil }
+func (*HashData) listedKeys() []keyrules.ID { return nil }
 
 func (h *HashData) warn(warner, yamlfile.Place, *Profile, *KMS) {}
 
@@ -63,7 +64,7 @@ type HashPolicy struct{ digest algorithm.Digest }
 func (h *HashPolicy) Algorithm() algorithm.Digest { return h.digest }
 
 // Keys returns nil: digests have no keys.
-func (*HashPolicy) Keys() *KeyPolicy { return nil }
+func (*HashPolicy) Keys() *keyrules.Policy { return nil }
 
 func (h *HashPolicy) effect(u Use) (Effect, string) { return changed(u.Algorithm, h.digest.String()) }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/keyrules"
 )
 
 // sessionRow are the operations on encrypted sessions.
@@ -45,9 +46,9 @@ type Session struct {
 	EncryptAlg      string `yaml:"EncryptAlg"`
 	// SignAlg, HashAlg and KeyIDs say how the native versions sign the server's share: with one
 	// algorithm and one key of the broker.
-	SignAlg string  `yaml:"SignAlg,omitempty"`
-	HashAlg string  `yaml:"HashAlg,omitempty"`
-	KeyIDs  []KeyID `yaml:"KeyIds,omitempty"`
+	SignAlg string        `yaml:"SignAlg,omitempty"`
+	HashAlg string        `yaml:"HashAlg,omitempty"`
+	KeyIDs  []keyrules.ID `yaml:"KeyIds,omitempty"`
 	// MinLifetime and MaxLifetime are Go durations. A client that asks for another lifetime
 	// gets the nearest of them.
 	MinLifetime string `yaml:"MinLifetime,omitempty"`
@@ -203,7 +204,7 @@ func (s *Session) judge() []judgement {
 	return judgements
 }
 
-func (s *Session) listedKeys() []KeyID { return s.KeyIDs }
+func (s *Session) listedKeys() []keyrules.ID { return s.KeyIDs }
 
 // SessionPolicy is the compiled policy of encrypted sessions.
 type SessionPolicy struct {

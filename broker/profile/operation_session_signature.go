@@ -9,6 +9,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/keyrules"
 )
 
 // signs reports whether the list has a version that signs.
@@ -19,14 +20,14 @@ func (s *Session) signs() bool { return slices.ContainsFunc(s.versions(), algori
 func (s *Session) signature() *SignData {
 	return &SignData{
 		SignAlg: s.SignAlg, HashAlg: s.HashAlg, SignatureFormat: SignatureRAW.String(), KeyIDs: s.KeyIDs,
-		KeyConstraints: KeyConstraints{Issuer: SessionKeyLimits()},
+		KeyConstraints: keyrules.Constraints{Issuer: SessionKeyLimits()},
 	}
 }
 
 // SessionKeyLimits returns the limits of keys that sign for sessions: all keys with a security
 // strength of 128 bits, which the key agreement has.
-func SessionKeyLimits() KeyLimits {
-	return KeyLimits{
+func SessionKeyLimits() keyrules.Limits {
+	return keyrules.Limits{
 		algorithm.RSAKey:     {MinKeySize: 3072, MaxKeySize: algorithm.MaxRSASize},
 		algorithm.ECDSAKey:   {MinKeySize: 256, MaxKeySize: 521},
 		algorithm.Ed25519Key: {MinKeySize: 256, MaxKeySize: 256},
@@ -69,10 +70,10 @@ func (s *Session) validateSigning(v validator, at yamlfile.Place) {
 		v.Required(list, at, "the key of the broker that signs its share of the key agreement")
 	case len(s.KeyIDs) > 1:
 		v.Add(list, at, "has %d keys, expected only the key that signs", len(s.KeyIDs))
-	case AllowsAnyKey(s.KeyIDs):
-		v.Add(list.Index(0).Field("Id"), list, "found %q, which stands for every key of the broker, expected only the key that signs", AnyKeyID)
+	case keyrules.AllowsAny(s.KeyIDs):
+		v.Add(list.Index(0).Field("Id"), list, "found %q, which stands for every key of the broker, expected only the key that signs", keyrules.AnyID)
 	default:
-		v.keyIDs(list, s.KeyIDs)
+		keyrules.CheckIDs(v.Report, list, s.KeyIDs)
 	}
 }
 
@@ -81,8 +82,8 @@ func (s *Session) warn(w warner, at yamlfile.Place, p *Profile, manager *KMS) {
 		return
 	}
 	w.external(at, s.KeyIDs, manager)
-	if other := p.API.SignData; other != nil && (AllowsAnyKey(other.KeyIDs) && !strings.Contains(s.KeyIDs[0].ID, "/") ||
-		slices.ContainsFunc(other.KeyIDs, func(key KeyID) bool { return key.ID == s.KeyIDs[0].ID })) {
+	if other := p.API.SignData; other != nil && (keyrules.AllowsAny(other.KeyIDs) && !strings.Contains(s.KeyIDs[0].ID, "/") ||
+		slices.ContainsFunc(other.KeyIDs, func(key keyrules.ID) bool { return key.ID == s.KeyIDs[0].ID })) {
 		w.Add(at.Field("KeyIds"), at, "has a key that SignData signs with as well, so whoever may call SignData can sign a share of the key agreement; use a key of its own")
 	}
 }
@@ -92,7 +93,7 @@ func (s *Session) warn(w warner, at yamlfile.Place, p *Profile, manager *KMS) {
 func (s *SessionPolicy) Signing() (policy *SignaturePolicy, keyID string) { return s.signing, s.keyID }
 
 // Keys returns the key with which the native versions sign, or nil if there is none.
-func (s *SessionPolicy) Keys() *KeyPolicy {
+func (s *SessionPolicy) Keys() *keyrules.Policy {
 	if s.signing == nil {
 		return nil
 	}
@@ -106,12 +107,12 @@ func (s *SessionPolicy) signatureEffect(u Use) (Effect, string) {
 		return Changed, "signed with the key " + s.keyID + " instead of " + key.ID
 	}
 	signs := s.signing.components[0].Algorithm.Key().Name
-	return refused(cmp.Or(s.signing.Keys().refusal(key), wrongKey(key, signs), s.signing.Signs().refusal(key)))
+	return refused(cmp.Or(s.signing.Keys().Refusal(key.ID), wrongKey(key, signs), s.signing.Signs().Refusal(key.Algorithm, key.Bits)))
 }
 
 func (s *SessionPolicy) signatureExtremes(u Use) (all []Use) {
 	for _, smallest := range []bool{true, false} {
-		u.Keys[0] = s.signing.Signs().extreme(s.signing.components[0].Algorithm.Key().Name, smallest)
+		u.Keys[0] = extreme(s.signing.Signs(), s.signing.components[0].Algorithm.Key().Name, smallest)
 		u.Keys[0].ID = s.keyID
 		all = append(all, u)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/keyrules"
 )
 
 // signDataRow are the operations SignData and VerifyData.
@@ -26,12 +27,12 @@ var signDataRow = SectionRow{
 // SignData is the policy of the operations SignData and VerifyData.
 type SignData struct {
 	// SigningMode is "legacy", "hybrid" or "post-quantum".
-	SigningMode     string         `yaml:"SigningMode,omitempty"`
-	SignAlg         string         `yaml:"SignAlg"`
-	HashAlg         string         `yaml:"HashAlg,omitempty"`
-	SignatureFormat string         `yaml:"SignatureFormat,omitempty"`
-	KeyConstraints  KeyConstraints `yaml:"KeyConstraints,omitempty"`
-	KeyIDs          []KeyID        `yaml:"KeyIds,omitempty"`
+	SigningMode     string               `yaml:"SigningMode,omitempty"`
+	SignAlg         string               `yaml:"SignAlg"`
+	HashAlg         string               `yaml:"HashAlg,omitempty"`
+	SignatureFormat string               `yaml:"SignatureFormat,omitempty"`
+	KeyConstraints  keyrules.Constraints `yaml:"KeyConstraints,omitempty"`
+	KeyIDs          []keyrules.ID        `yaml:"KeyIds,omitempty"`
 }
 
 const (
@@ -55,20 +56,20 @@ func (s *SignData) validate(v validator, at yamlfile.Place) {
 		v.Enum(at.Field("SignatureFormat"), at, s.SignatureFormat, signatureFormatNames[:])
 		v.cms(at, s)
 	}
-	v.keyConstraints(at.Field("KeyConstraints"), s.KeyConstraints)
+	s.KeyConstraints.Check(v.Report, at.Field("KeyConstraints"))
 	v.usableKeys(at, s)
-	v.keyIDs(at.Field("KeyIds"), s.KeyIDs)
+	keyrules.CheckIDs(v.Report, at.Field("KeyIds"), s.KeyIDs)
 }
 
 func (s *SignData) format() algorithm.Format {
-	return max(algorithm.SignatureFormat(s.SignAlg), algorithm.DigestFormat(s.HashAlg), s.KeyConstraints.format(), formatOf(len(s.KeyIDs) > 0))
+	return max(algorithm.SignatureFormat(s.SignAlg), algorithm.DigestFormat(s.HashAlg), s.KeyConstraints.Format(), formatOf(len(s.KeyIDs) > 0))
 }
 
 func (s *SignData) compile(c *Compiled, o compileOptions) { c.signature = s.policy(o) }
 
 func (s *SignData) judge() []judgement {
 	policy := s.policy(compileOptions{})
-	judged := func(limits KeyLimits) judgement {
+	judged := func(limits keyrules.Limits) judgement {
 		return judgement{policy.Algorithm(), []Strength{signatureStrength(s.SignAlg, s.HashAlg, limits)}, signatureObjection(s.SignAlg, s.HashAlg, limits)}
 	}
 	return []judgement{judged(policy.Signs()), judged(policy.Checks())}
@@ -78,7 +79,7 @@ func (s *SignData) judge() []judgement {
 // them.
 func (c *Compiled) Signature() *SignaturePolicy { return c.signature }
 
-func (s *SignData) listedKeys() []KeyID { return s.KeyIDs }
+func (s *SignData) listedKeys() []keyrules.ID { return s.KeyIDs }
 
 func (s *SignData) warn(w warner, at yamlfile.Place, p *Profile, manager *KMS) {
 	w.curves(at, s.KeyConstraints)
@@ -109,7 +110,7 @@ func (v validator) usableKeys(at yamlfile.Place, s *SignData) {
 		if !key.IsListed() {
 			continue
 		}
-		for name, sizes := range map[string]map[string]KeySize{"Subject": s.KeyConstraints.Subject, "Issuer": s.KeyConstraints.Issuer} {
+		for name, sizes := range map[string]map[string]keyrules.Size{"Subject": s.KeyConstraints.Subject, "Issuer": s.KeyConstraints.Issuer} {
 			if _, listed := sizes[key.Name]; len(sizes) > 0 && !listed {
 				where := at.Field("KeyConstraints")
 				v.Add(where.Field(name), where, "does not list %q, the keys of SignAlg %q, so that every key would be refused", key.Name, s.SignAlg)
@@ -169,9 +170,9 @@ func modeOf(signAlg string) string {
 func (s *SignData) policy(o compileOptions) *SignaturePolicy {
 	given := len(s.KeyIDs) == 0
 	p := &SignaturePolicy{
-		signs:       keyLimits(s.KeyConstraints.Issuer, s.KeyConstraints.Subject, given),
-		checks:      keyLimits(s.KeyConstraints.Subject, s.KeyConstraints.Issuer, given),
-		keys:        compileKeyIDs(s.KeyIDs, o.manager),
+		signs:       keyrules.NewLimits(s.KeyConstraints.Issuer, s.KeyConstraints.Subject, given),
+		checks:      keyrules.NewLimits(s.KeyConstraints.Subject, s.KeyConstraints.Issuer, given),
+		keys:        keyrules.NewPolicy(s.KeyIDs, o.manager.rules()),
 		requireFIPS: o.requireFIPS,
 	}
 	var names []string

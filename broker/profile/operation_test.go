@@ -9,6 +9,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/keyrules"
 )
 
 // offering returns a profile with one section of each kind.
@@ -138,7 +139,7 @@ func TestAProfileWithAnUnknownAlgorithmNeedsTheNewestFormat(t *testing.T) {
 		"a protocol of sessions":     func(a *API) { a.Session.Protocols[0] = "session-v9" },
 		"a signature":                func(a *API) { a.SignData.SignAlg = "rot13" },
 		"a signature of certificate": func(a *API) { a.SignCertificate.SignAlg = "rot13" },
-		"a key":                      func(a *API) { a.SignCertificate.KeyConstraints.Subject["rot13"] = KeySize{} },
+		"a key":                      func(a *API) { a.SignCertificate.KeyConstraints.Subject["rot13"] = keyrules.Size{} },
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			p := offering(t)

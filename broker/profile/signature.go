@@ -10,6 +10,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/keyrules"
 )
 
 // SignatureFormat is the encoding of a signature.
@@ -54,8 +55,8 @@ type SignaturePolicy struct {
 	name          string
 	format        SignatureFormat
 	fixed         bool
-	signs, checks KeyLimits
-	keys          *KeyPolicy
+	signs, checks keyrules.Limits
+	keys          *keyrules.Policy
 	requireFIPS   bool
 }
 
@@ -72,13 +73,13 @@ func (s *SignaturePolicy) Format() (SignatureFormat, bool) { return s.format, s.
 
 // Signs returns the limits of the keys that sign. If a profile limits only one of signing
 // and verifying, the limits count for both.
-func (s *SignaturePolicy) Signs() KeyLimits { return s.signs }
+func (s *SignaturePolicy) Signs() keyrules.Limits { return s.signs }
 
 // Checks returns the limits of the keys that verify, see [SignaturePolicy.Signs].
-func (s *SignaturePolicy) Checks() KeyLimits { return s.checks }
+func (s *SignaturePolicy) Checks() keyrules.Limits { return s.checks }
 
 // Keys returns which keys of the broker may be used. It is nil if requests bring their keys.
-func (s *SignaturePolicy) Keys() *KeyPolicy { return s.keys }
+func (s *SignaturePolicy) Keys() *keyrules.Policy { return s.keys }
 
 // RequiresFIPS reports whether FIPS 140-3 has to approve keys as well, see [RequireFIPS].
 func (s *SignaturePolicy) RequiresFIPS() bool { return s.requireFIPS }
@@ -90,7 +91,7 @@ func HasCMS(components []SignatureComponent) bool {
 }
 
 // limits returns the limits of the keys of SignData or VerifyData.
-func (s *SignaturePolicy) limits(op Operation) KeyLimits {
+func (s *SignaturePolicy) limits(op Operation) keyrules.Limits {
 	if op == OpVerifyData {
 		return s.checks
 	}
@@ -106,7 +107,7 @@ func (s *SignaturePolicy) effect(u Use) (Effect, string) {
 		case i >= len(s.components) || key == (UsedKey{}):
 			return Refused, fmt.Sprintf("another number of keys, expected %d for %s", len(s.components), s.Algorithm())
 		}
-		if why := cmp.Or(s.Keys().refusal(key), wrongKey(key, s.components[i].Algorithm.Key().Name), limits.refusal(key)); why != "" {
+		if why := cmp.Or(s.Keys().Refusal(key.ID), wrongKey(key, s.components[i].Algorithm.Key().Name), limits.Refusal(key.Algorithm, key.Bits)); why != "" {
 			return Refused, why
 		}
 	}
@@ -135,11 +136,11 @@ func (s *SignaturePolicy) extremes(op Operation) (all []Use) {
 		formats = []asked{{s.format, true}, {s.format, false}}
 	}
 	for _, format := range formats {
-		for _, id := range s.keys.sources() {
+		for _, id := range s.keys.Sources() {
 			for _, smallest := range []bool{true, false} {
 				u := Use{Operation: op, Algorithm: s.name, Format: format.format, GivenFormat: format.given}
 				for i, component := range s.components {
-					u.Keys[i] = limits.extreme(component.Algorithm.Key().Name, smallest)
+					u.Keys[i] = extreme(limits, component.Algorithm.Key().Name, smallest)
 					u.Keys[i].ID = id
 				}
 				all = append(all, u)
@@ -180,7 +181,7 @@ func (v validator) signHash(at yamlfile.Place, sign, hash string, allowed []stri
 // signatureStrength returns the strength of an algorithm with its digest and the weakest key
 // that is allowed. A hybrid is as strong as the stronger of its two signatures, because an
 // attacker has to forge both.
-func signatureStrength(signAlg, hash string, limits KeyLimits) Strength {
+func signatureStrength(signAlg, hash string, limits keyrules.Limits) Strength {
 	var strongest Strength
 	for _, s := range algorithm.FindSignatures(signAlg) {
 		size, _ := limits.Range(s.Key().Name) // 0 bits if no key of the algorithm is allowed
@@ -199,7 +200,7 @@ func signatureStrength(signAlg, hash string, limits KeyLimits) Strength {
 
 // signatureObjection returns why FIPS 140-3 does not approve a signature algorithm with its
 // digest and the keys that are allowed. It is empty if FIPS 140-3 approves them.
-func signatureObjection(signAlg, hash string, limits KeyLimits) string {
+func signatureObjection(signAlg, hash string, limits keyrules.Limits) string {
 	for _, s := range algorithm.FindSignatures(signAlg) {
 		key := s.Key()
 		if why := cmp.Or(s.Approval().Objection(), key.Approval.Objection()); why != "" {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/callers"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/keyrules"
 )
 
 // Use describes what a call used of a profile: the values that a profile chooses or limits, if
@@ -174,3 +175,12 @@ func (u Use) Primitives() (halves [][]algorithm.Primitive, known bool) {
 // Objection returns why FIPS 140-3 does not approve the calls, as a sentence without a full stop.
 // It is empty if FIPS 140-3 approves them. Call it only if [Use.Primitives] reports true.
 func (u Use) Objection() string { return sections[sectionOfOperation[u.Operation]].objection(u) }
+
+// extreme returns the smallest or the largest key of an algorithm that limits allow.
+func extreme(limits keyrules.Limits, name string, smallest bool) UsedKey {
+	size, _ := limits.Range(name) // 0 bits if the algorithm has one size
+	if smallest {
+		return UsedKey{Algorithm: name, Bits: size.MinKeySize}
+	}
+	return UsedKey{Algorithm: name, Bits: size.MaxKeySize}
+}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/keyrules"
 )
 
 // Warnings returns warnings about values in served profiles that can never succeed, that have no
@@ -52,10 +53,10 @@ func (w warner) nearest(at, around yamlfile.Place) yamlfile.Place {
 var curveSizes = []int{224, 256, 384, 521}
 
 // curves warns of ranges that contain no curve.
-func (w warner) curves(at yamlfile.Place, constraints KeyConstraints) {
-	for name, sizes := range map[string]map[string]KeySize{"Subject": constraints.Subject, "Issuer": constraints.Issuer} {
+func (w warner) curves(at yamlfile.Place, constraints keyrules.Constraints) {
+	for name, sizes := range map[string]map[string]keyrules.Size{"Subject": constraints.Subject, "Issuer": constraints.Issuer} {
 		where := at.Field("KeyConstraints").Field(name)
-		if size, listed := sizes["ECDSA"]; listed && !slices.ContainsFunc(curveSizes, size.includes) {
+		if size, listed := sizes["ECDSA"]; listed && !slices.ContainsFunc(curveSizes, size.Includes) {
 			w.Add(where.Field("ECDSA"), where, "allows %d to %d bits, which no curve has, so that every ECDSA key is refused; curves have 224, 256, 384 and 521 bits", size.MinKeySize, size.MaxKeySize)
 		}
 	}
@@ -63,7 +64,7 @@ func (w warner) curves(at yamlfile.Place, constraints KeyConstraints) {
 
 // external warns of lists of keys in an external key manager. Brokers refuse all calls of such an
 // operation.
-func (w warner) external(at yamlfile.Place, keys []KeyID, manager *KMS) {
+func (w warner) external(at yamlfile.Place, keys []keyrules.ID, manager *KMS) {
 	if manager == nil || len(keys) == 0 {
 		return
 	}
@@ -73,9 +74,9 @@ func (w warner) external(at yamlfile.Place, keys []KeyID, manager *KMS) {
 // unlisted warns of operations without KeyIds. In older brokers they may use every key of the
 // broker, and in this broker none. It does not warn of profiles in the released format, whose
 // requests have always brought their keys, nor of profiles with a key manager.
-func (w warner) unlisted(at yamlfile.Place, keys []KeyID, p *Profile, manager *KMS) {
+func (w warner) unlisted(at yamlfile.Place, keys []keyrules.ID, p *Profile, manager *KMS) {
 	if manager != nil || len(keys) > 0 || p.FormatVersion() == 0 {
 		return
 	}
-	w.Add(at.Field("KeyIds"), at, "is missing, so requests bring their keys and cannot name keys of the broker, as older brokers allow; list the keys to allow, or %q alone for all keys", AnyKeyID)
+	w.Add(at.Field("KeyIds"), at, "is missing, so requests bring their keys and cannot name keys of the broker, as older brokers allow; list the keys to allow, or %q alone for all keys", keyrules.AnyID)
 }

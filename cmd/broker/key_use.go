@@ -9,6 +9,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/keyrules"
 )
 
 // keyUse warns of calls that the broker will refuse because profiles name keys that it does not
@@ -41,7 +42,7 @@ func (u *keyUse) warnOfUnlisted(set *profile.Set) {
 	var unlisted []string
 	for _, name := range set.Names() {
 		p, _ := set.Lookup(name)
-		lacks := func(policy *profile.KeyPolicy) bool {
+		lacks := func(policy *keyrules.Policy) bool {
 			_, external := policy.Manager()
 			return !policy.ByReference() && !external
 		}
@@ -75,7 +76,7 @@ func (u *keyUse) keysChanged() {
 	}
 }
 
-func (u *keyUse) warnOf(directory *keys.Directory, name string, operation profile.Operation, policy *profile.KeyPolicy, why string, useless func(*keys.Key) bool) {
+func (u *keyUse) warnOf(directory *keys.Directory, name string, operation profile.Operation, policy *keyrules.Policy, why string, useless func(*keys.Key) bool) {
 	if _, external := policy.Manager(); external {
 		return
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/callers"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/extensions"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/keyrules"
 )
 
 // complete is a profile that offers all operations, with all possible restrictions.
@@ -65,7 +66,7 @@ Deprecation: {ReplacedBy: Orders2, DeprecatedSince: "2026-01-01", RemoveAfter: "
 
 // native changes a section of sessions to the native protocols, which have a signature.
 func native(s *profile.Session, protocols ...string) {
-	s.Protocols, s.SignAlg, s.HashAlg, s.KeyIDs = protocols, "ecdsa", "sha-384", []profile.KeyID{{ID: "n1"}}
+	s.Protocols, s.SignAlg, s.HashAlg, s.KeyIDs = protocols, "ecdsa", "sha-384", []keyrules.ID{{ID: "n1"}}
 	if protocols[0] != "session-v1" {
 		s.KeyAgreementAlg = ""
 	}
@@ -136,12 +137,12 @@ var cases = map[string]comparing{
 	},
 	"certificates by RSA as strong as ECDSA": {change: func(p *profile.Profile) {
 		p.API.SignCertificate.SignAlg = "rsa-pss"
-		p.API.SignCertificate.KeyConstraints.Issuer = map[string]profile.KeySize{"RSA": {MinKeySize: 7680, MaxKeySize: 8192}}
+		p.API.SignCertificate.KeyConstraints.Issuer = map[string]keyrules.Size{"RSA": {MinKeySize: 7680, MaxKeySize: 8192}}
 	}},
 	"certificates by weaker RSA": {
 		change: func(p *profile.Profile) {
 			p.API.SignCertificate.SignAlg = "rsa"
-			p.API.SignCertificate.KeyConstraints.Issuer = map[string]profile.KeySize{"RSA": {MinKeySize: 3072, MaxKeySize: 8192}}
+			p.API.SignCertificate.KeyConstraints.Issuer = map[string]keyrules.Size{"RSA": {MinKeySize: 3072, MaxKeySize: 8192}}
 		},
 		weaker: map[string]string{"API.SignCertificate.SignAlg": `"rsa" has a strength of 128 bits by RSA keys of 3072 bits, "ecdsa" had 192 bits by ECDSA keys of 384 bits`},
 	},
@@ -169,40 +170,40 @@ var cases = map[string]comparing{
 		},
 	},
 	"a range of keys that is broader at both ends": {
-		change: func(p *profile.Profile) { subject(p)["RSA"] = profile.KeySize{MinKeySize: 2048, MaxKeySize: 8192} },
+		change: func(p *profile.Profile) { subject(p)["RSA"] = keyrules.Size{MinKeySize: 2048, MaxKeySize: 8192} },
 		weaker: map[string]string{
 			"API.SignCertificate.KeyConstraints.Subject.RSA.MinKeySize": "RSA keys of 2048 bits may be used, 3072 was the least",
 			"API.SignCertificate.KeyConstraints.Subject.RSA.MaxKeySize": "the range of RSA keys is broader: it ends at 8192 bits, it ended at 4096",
 		},
 	},
-	"a range of keys that moves up": {change: func(p *profile.Profile) { subject(p)["RSA"] = profile.KeySize{MinKeySize: 4096, MaxKeySize: 8192} }},
+	"a range of keys that moves up": {change: func(p *profile.Profile) { subject(p)["RSA"] = keyrules.Size{MinKeySize: 4096, MaxKeySize: 8192} }},
 	"a range of keys that moves down": {
-		change: func(p *profile.Profile) { subject(p)["RSA"] = profile.KeySize{MinKeySize: 2048, MaxKeySize: 3072} },
+		change: func(p *profile.Profile) { subject(p)["RSA"] = keyrules.Size{MinKeySize: 2048, MaxKeySize: 3072} },
 		weaker: map[string]string{"API.SignCertificate.KeyConstraints.Subject.RSA.MinKeySize": "RSA keys of 2048 bits may be used, 3072 was the least"},
 	},
 	"the end of a range that begins where it did": {
-		change: func(p *profile.Profile) { subject(p)["RSA"] = profile.KeySize{MinKeySize: 3072, MaxKeySize: 8192} },
+		change: func(p *profile.Profile) { subject(p)["RSA"] = keyrules.Size{MinKeySize: 3072, MaxKeySize: 8192} },
 		weaker: map[string]string{"API.SignCertificate.KeyConstraints.Subject.RSA.MaxKeySize": "the range of RSA keys is broader: it ends at 8192 bits, it ended at 4096"},
 	},
 	"a kind of keys that goes": {change: func(p *profile.Profile) { delete(subject(p), "RSA") }},
 	"a kind of keys in the place of one as strong": {change: func(p *profile.Profile) {
 		delete(subject(p), "RSA")
-		subject(p)["Ed25519"] = profile.KeySize{MinKeySize: 256, MaxKeySize: 256}
+		subject(p)["Ed25519"] = keyrules.Size{MinKeySize: 256, MaxKeySize: 256}
 	}},
 	"a kind of keys in the place of a stronger one": {
 		change: func(p *profile.Profile) {
 			delete(subject(p), "ECDSA")
-			subject(p)["Ed25519"] = profile.KeySize{MinKeySize: 256, MaxKeySize: 256}
+			subject(p)["Ed25519"] = keyrules.Size{MinKeySize: 256, MaxKeySize: 256}
 		},
 		weaker: map[string]string{"API.SignCertificate.KeyConstraints.Subject.Ed25519": "Ed25519 keys may be used, which the profile refused"},
 	},
 	"one kind of keys more": {
-		change: func(p *profile.Profile) { subject(p)["Ed25519"] = profile.KeySize{MinKeySize: 256, MaxKeySize: 256} },
+		change: func(p *profile.Profile) { subject(p)["Ed25519"] = keyrules.Size{MinKeySize: 256, MaxKeySize: 256} },
 		weaker: map[string]string{"API.SignCertificate.KeyConstraints.Subject.Ed25519": "Ed25519 keys may be used, which the profile refused"},
 	},
 	"a broader range of the issuer's keys": {
 		change: func(p *profile.Profile) {
-			p.API.SignCertificate.KeyConstraints.Issuer["ECDSA"] = profile.KeySize{MinKeySize: 256, MaxKeySize: 521}
+			p.API.SignCertificate.KeyConstraints.Issuer["ECDSA"] = keyrules.Size{MinKeySize: 256, MaxKeySize: 521}
 		},
 		weaker: map[string]string{
 			"API.SignCertificate.KeyConstraints.Issuer.ECDSA.MinKeySize": "ECDSA keys of 256 bits may be used, 384 was the least",
@@ -210,7 +211,7 @@ var cases = map[string]comparing{
 		},
 	},
 	"issuer's keys that the algorithm does not take": {change: func(p *profile.Profile) {
-		p.API.SignCertificate.KeyConstraints.Issuer["RSA"] = profile.KeySize{MinKeySize: 2048, MaxKeySize: 2048}
+		p.API.SignCertificate.KeyConstraints.Issuer["RSA"] = keyrules.Size{MinKeySize: 2048, MaxKeySize: 2048}
 	}},
 	"fewer usages":                     {change: func(p *profile.Profile) { p.API.SignCertificate.KeyUsage = []string{"digitalSignature"} }},
 	"the older name of the same usage": {change: func(p *profile.Profile) { p.API.SignCertificate.KeyUsage = []string{"nonRepudiation"} }},
@@ -394,7 +395,7 @@ var cases = map[string]comparing{
 	},
 	"another key of the issuer": {
 		change: func(p *profile.Profile) {
-			p.API.SignCertificate.KeyIDs = append(p.API.SignCertificate.KeyIDs, profile.KeyID{ID: "ca-2"})
+			p.API.SignCertificate.KeyIDs = append(p.API.SignCertificate.KeyIDs, keyrules.ID{ID: "ca-2"})
 		},
 		weaker: map[string]string{"API.SignCertificate.KeyIds": `"ca-2" may be used, only "ca-1" could`},
 	},
@@ -403,38 +404,38 @@ var cases = map[string]comparing{
 		weaker: map[string]string{"API.SignCertificate.KeyIds": `requests may bring keys of their own, they could only name "ca-1" of the broker`},
 	},
 	"a key that is no longer pinned": {
-		change: func(p *profile.Profile) { p.API.SignCertificate.KeyIDs = []profile.KeyID{{ID: "ca-1"}} },
+		change: func(p *profile.Profile) { p.API.SignCertificate.KeyIDs = []keyrules.ID{{ID: "ca-1"}} },
 		weaker: map[string]string{"API.SignCertificate.KeyIds.SPKISHA256": `"ca-1" may be another public key than it was pinned to`},
 	},
 	"keys of the broker listed where requests brought theirs": {
 		base: func(p *profile.Profile) {
 			p.API.SignCertificate.KeyIDs, p.API.EncryptData.KeyIDs, p.API.SignData.KeyIDs = nil, nil, nil
 		},
-		change: func(p *profile.Profile) { p.API.EncryptData.KeyIDs = []profile.KeyID{{ID: "other"}} },
+		change: func(p *profile.Profile) { p.API.EncryptData.KeyIDs = []keyrules.ID{{ID: "other"}} },
 		weaker: map[string]string{"API.EncryptData.KeyIds": `"other" of the broker may be used, none of the broker's keys could`},
 	},
 	"every key of the broker where requests brought theirs": {
 		base:   func(p *profile.Profile) { p.API.EncryptData.KeyIDs = nil },
-		change: func(p *profile.Profile) { p.API.EncryptData.KeyIDs = []profile.KeyID{{ID: profile.AnyKeyID}} },
+		change: func(p *profile.Profile) { p.API.EncryptData.KeyIDs = []keyrules.ID{{ID: keyrules.AnyID}} },
 		weaker: map[string]string{"API.EncryptData.KeyIds": `any key of the broker may be used, none of the broker's keys could`},
 	},
 	"every key of the broker where some were listed": {
-		change: func(p *profile.Profile) { p.API.SignData.KeyIDs = []profile.KeyID{{ID: profile.AnyKeyID}} },
+		change: func(p *profile.Profile) { p.API.SignData.KeyIDs = []keyrules.ID{{ID: keyrules.AnyID}} },
 		weaker: map[string]string{"API.SignData.KeyIds": `any key may be used, only "s1", "s2" could`},
 	},
 	"keys listed where every key of the broker could be used": {
-		base:   func(p *profile.Profile) { p.API.EncryptData.KeyIDs = []profile.KeyID{{ID: profile.AnyKeyID}} },
-		change: func(p *profile.Profile) { p.API.EncryptData.KeyIDs = []profile.KeyID{{ID: "other"}} },
+		base:   func(p *profile.Profile) { p.API.EncryptData.KeyIDs = []keyrules.ID{{ID: keyrules.AnyID}} },
+		change: func(p *profile.Profile) { p.API.EncryptData.KeyIDs = []keyrules.ID{{ID: "other"}} },
 	},
 	"a key of a key provider where every key of the broker could be used": {
-		base: func(p *profile.Profile) { p.API.EncryptData.KeyIDs = []profile.KeyID{{ID: profile.AnyKeyID}} },
+		base: func(p *profile.Profile) { p.API.EncryptData.KeyIDs = []keyrules.ID{{ID: keyrules.AnyID}} },
 		change: func(p *profile.Profile) {
-			p.API.EncryptData.KeyIDs = []profile.KeyID{{ID: "other"}, {ID: "hsm/orders"}}
+			p.API.EncryptData.KeyIDs = []keyrules.ID{{ID: "other"}, {ID: "hsm/orders"}}
 		},
 		weaker: map[string]string{"API.EncryptData.KeyIds": `"hsm/orders" may be used, only any key could`},
 	},
 	"keys of requests where every key of the broker could be used": {
-		base:   func(p *profile.Profile) { p.API.EncryptData.KeyIDs = []profile.KeyID{{ID: profile.AnyKeyID}} },
+		base:   func(p *profile.Profile) { p.API.EncryptData.KeyIDs = []keyrules.ID{{ID: keyrules.AnyID}} },
 		change: func(p *profile.Profile) { p.API.EncryptData.KeyIDs = nil },
 		weaker: map[string]string{"API.EncryptData.KeyIds": `requests may bring keys of their own, they could only name any key of the broker`},
 	},
@@ -443,7 +444,7 @@ var cases = map[string]comparing{
 			p.API.SignData = &profile.SignData{SignAlg: "rsa", HashAlg: "sha-256"}
 		},
 		change: func(p *profile.Profile) {
-			p.API.SignData.KeyConstraints.Issuer = map[string]profile.KeySize{"RSA": {MinKeySize: 2048, MaxKeySize: 8192}}
+			p.API.SignData.KeyConstraints.Issuer = map[string]keyrules.Size{"RSA": {MinKeySize: 2048, MaxKeySize: 8192}}
 		},
 		weaker: map[string]string{
 			"API.SignData.KeyConstraints.Issuer.RSA.MaxKeySize": "the range of RSA keys is broader: it ends at 8192 bits, it ended at 4096",
@@ -577,11 +578,11 @@ var cases = map[string]comparing{
 		weaker: map[string]string{"API.DataKeys.Context": `a context of data keys is "optional", it was "required", so a data key may be taken for another one`},
 	},
 	"another wrapping key": {
-		change: func(p *profile.Profile) { p.API.DataKeys.KeyIDs = []profile.KeyID{{ID: "w2"}} },
+		change: func(p *profile.Profile) { p.API.DataKeys.KeyIDs = []keyrules.ID{{ID: "w2"}} },
 		weaker: map[string]string{"API.DataKeys.KeyIds": `"w2" may be used, only "w1" could`},
 	},
 	"a wrapping key that is no longer pinned": {
-		change: func(p *profile.Profile) { p.API.DataKeys.KeyIDs = []profile.KeyID{{ID: "w1"}} },
+		change: func(p *profile.Profile) { p.API.DataKeys.KeyIDs = []keyrules.ID{{ID: "w1"}} },
 		weaker: map[string]string{"API.DataKeys.KeyIds.SPKISHA256": `"w1" may be another public key than it was pinned to`},
 	},
 
@@ -608,7 +609,7 @@ var cases = map[string]comparing{
 		change: func(p *profile.Profile) { p.API.EncryptData.NonceStrategy = "Random" },
 	},
 	"another key to encrypt with": {
-		change: func(p *profile.Profile) { p.API.EncryptData.KeyIDs = []profile.KeyID{{ID: "k2"}} },
+		change: func(p *profile.Profile) { p.API.EncryptData.KeyIDs = []keyrules.ID{{ID: "k2"}} },
 		weaker: map[string]string{"API.EncryptData.KeyIds": `"k2" may be used, only "k1" could`},
 	},
 
@@ -633,13 +634,13 @@ var cases = map[string]comparing{
 	},
 	"broader keys to sign with": {
 		change: func(p *profile.Profile) {
-			p.API.SignData.KeyConstraints.Issuer["ECDSA"] = profile.KeySize{MinKeySize: 256, MaxKeySize: 384}
+			p.API.SignData.KeyConstraints.Issuer["ECDSA"] = keyrules.Size{MinKeySize: 256, MaxKeySize: 384}
 		},
 		weaker: map[string]string{"API.SignData.KeyConstraints.Issuer.ECDSA.MinKeySize": "ECDSA keys of 256 bits may be used, 384 was the least"},
 	},
 	"broader keys to check with": {
 		change: func(p *profile.Profile) {
-			p.API.SignData.KeyConstraints.Subject["ECDSA"] = profile.KeySize{MinKeySize: 256, MaxKeySize: 521}
+			p.API.SignData.KeyConstraints.Subject["ECDSA"] = keyrules.Size{MinKeySize: 256, MaxKeySize: 521}
 		},
 		weaker: map[string]string{
 			"API.SignData.KeyConstraints.Subject.ECDSA.MinKeySize": "ECDSA keys of 256 bits may be used, 384 was the least",
@@ -647,7 +648,7 @@ var cases = map[string]comparing{
 		},
 	},
 	"no limits of keys to sign with": {
-		change: func(p *profile.Profile) { p.API.SignData.KeyConstraints = profile.KeyConstraints{} },
+		change: func(p *profile.Profile) { p.API.SignData.KeyConstraints = keyrules.Constraints{} },
 		weaker: map[string]string{
 			"API.SignData.KeyConstraints.Issuer.ECDSA.MinKeySize": "ECDSA keys of 224 bits may be used, 384 was the least",
 			"API.SignData.KeyConstraints.Issuer.ECDSA.MaxKeySize": "the range of ECDSA keys is broader: it ends at 521 bits, it ended at 384",
@@ -686,7 +687,7 @@ var cases = map[string]comparing{
 		change: func(p *profile.Profile) {
 			p.API.SignData = legacy("ecdsa+ml-dsa-65", "sha-384", "ECDSA", 256, 521)
 			p.API.SignData.SigningMode = "hybrid"
-			p.API.SignData.KeyConstraints.Subject = map[string]profile.KeySize{"ECDSA": {MinKeySize: 224, MaxKeySize: 521}}
+			p.API.SignData.KeyConstraints.Subject = map[string]keyrules.Size{"ECDSA": {MinKeySize: 224, MaxKeySize: 521}}
 		},
 		weaker: map[string]string{
 			"API.SignData.KeyConstraints.Subject.ECDSA": "signatures of ECDSA keys of 224 bits are accepted, which have a strength of 112 bits; RSA keys of 3072 bits had 128 bits",
@@ -710,7 +711,7 @@ var cases = map[string]comparing{
 	},
 	"another pin of a key to sign with": {
 		change: func(p *profile.Profile) {
-			p.API.SignData.KeyIDs = []profile.KeyID{{ID: "s1", SPKISHA256: strings.Repeat("3", 64)}}
+			p.API.SignData.KeyIDs = []keyrules.ID{{ID: "s1", SPKISHA256: strings.Repeat("3", 64)}}
 		},
 		weaker: map[string]string{"API.SignData.KeyIds.SPKISHA256": `"s1" may be another public key than it was pinned to`},
 	},
@@ -795,10 +796,10 @@ var cases = map[string]comparing{
 	},
 }
 
-func subject(p *profile.Profile) map[string]profile.KeySize {
+func subject(p *profile.Profile) map[string]keyrules.Size {
 	return p.API.SignCertificate.KeyConstraints.Subject
 }
 
 func legacy(sign, hash, keys string, least, most int) *profile.SignData {
-	return &profile.SignData{SignAlg: sign, HashAlg: hash, KeyConstraints: profile.KeyConstraints{Issuer: map[string]profile.KeySize{keys: {MinKeySize: least, MaxKeySize: most}}}}
+	return &profile.SignData{SignAlg: sign, HashAlg: hash, KeyConstraints: keyrules.Constraints{Issuer: map[string]keyrules.Size{keys: {MinKeySize: least, MaxKeySize: most}}}}
 }

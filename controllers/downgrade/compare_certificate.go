@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/keyrules"
 )
 
 var _ = compares("SignCertificate", (*comparison).certificate)
@@ -40,9 +41,9 @@ func (c *comparison) issuance(before, after *profile.SignCertificate) {
 }
 
 // listed returns limits that allow only the listed keys.
-func listed(sizes map[string]profile.KeySize) profile.KeyLimits {
+func listed(sizes map[string]keyrules.Size) keyrules.Limits {
 	if sizes == nil {
-		return profile.KeyLimits{}
+		return keyrules.Limits{}
 	}
 	return sizes
 }

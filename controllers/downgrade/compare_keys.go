@@ -11,10 +11,11 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/keyrules"
 )
 
 // limits are the limits of keys in the old and the new profile.
-type limits struct{ before, after profile.KeyLimits }
+type limits struct{ before, after keyrules.Limits }
 
 func (l limits) equal(other limits) bool {
 	return maps.Equal(l.before, other.before) && maps.Equal(l.after, other.after)
@@ -87,7 +88,7 @@ func (c *comparison) verifying(field string, before, after classical, keys limit
 
 // keyRange compares the sizes of keys of one algorithm. A range with a higher minimum is not
 // weaker.
-func (c *comparison) keyRange(field, algorithm string, before profile.KeySize, had bool, after profile.KeySize) {
+func (c *comparison) keyRange(field, algorithm string, before keyrules.Size, had bool, after keyrules.Size) {
 	at := field + "." + algorithm
 	switch {
 	case !had:
@@ -103,12 +104,12 @@ func (c *comparison) keyRange(field, algorithm string, before profile.KeySize, h
 	}
 }
 
-func sizes(s profile.KeySize) string { return fmt.Sprintf("%d to %d bits", s.MinKeySize, s.MaxKeySize) }
+func sizes(s keyrules.Size) string { return fmt.Sprintf("%d to %d bits", s.MinKeySize, s.MaxKeySize) }
 
 // keyList compares lists of key algorithms, all of which may be used. A new algorithm may replace
 // a removed one if its weakest keys are as strong. Otherwise it is a weakening.
-func (c *comparison) keyList(field string, before, after map[string]profile.KeySize) {
-	weakest := func(list map[string]profile.KeySize, algorithm string) int {
+func (c *comparison) keyList(field string, before, after map[string]keyrules.Size) {
+	weakest := func(list map[string]keyrules.Size, algorithm string) int {
 		return profile.KeyStrength(algorithm, list[algorithm].MinKeySize).Bits
 	}
 	var gone []int
@@ -138,8 +139,8 @@ func (c *comparison) keyList(field string, before, after map[string]profile.KeyS
 // keyIDs compares the keys that an operation may use. With a list these are the listed
 // keys of the broker; without a list they are the keys that requests bring. Neither is
 // stricter than the other, so a change from one to the other is weaker in both directions.
-// [profile.AnyKeyID] does not stand for keys of key providers.
-func (c *comparison) keyIDs(field string, before, after []profile.KeyID) {
+// [keyrules.AnyID] does not stand for keys of key providers.
+func (c *comparison) keyIDs(field string, before, after []keyrules.ID) {
 	switch {
 	case len(before) == 0 && len(after) == 0:
 		return
@@ -150,15 +151,15 @@ func (c *comparison) keyIDs(field string, before, after []profile.KeyID) {
 		c.add(field, "none", ids(after), "%s of the broker may be used, none of the broker's keys could", ids(after))
 		return
 	}
-	any := profile.AllowsAnyKey(before)
+	any := keyrules.AllowsAny(before)
 	pins := map[string]string{}
 	for _, key := range before {
 		pins[key.ID] = strings.ToLower(key.SPKISHA256)
 	}
-	var added, unpinned []profile.KeyID
+	var added, unpinned []keyrules.ID
 	for _, key := range after {
 		switch pin, listed := pins[key.ID]; {
-		case any && !profile.IsOfKeyProvider(key.ID):
+		case any && !keyrules.IsOfKeyProvider(key.ID):
 		case !listed:
 			added = append(added, key)
 		case pin != "" && strings.ToLower(key.SPKISHA256) != pin:
@@ -174,8 +175,8 @@ func (c *comparison) keyIDs(field string, before, after []profile.KeyID) {
 }
 
 // ids names the keys of a list.
-func ids(keys []profile.KeyID) string {
-	if profile.AllowsAnyKey(keys) {
+func ids(keys []keyrules.ID) string {
+	if keyrules.AllowsAny(keys) {
 		return "any key"
 	}
 	names := make([]string, len(keys))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/keyrules"
 )
 
 var _ = compares("SignData", (*comparison).signature)
@@ -26,7 +27,7 @@ func (c *comparison) signature(previous, changed side) {
 		c.add(at+"SignAlg", before.SignAlg, after.SignAlg, "%q is weaker than %q", newQuantum.String(), oldQuantum.String())
 	}
 	// keyIDs compares the keys that may be used.
-	unlimited := profile.DefaultKeyLimits(len(after.KeyIDs) == 0)
+	unlimited := keyrules.DefaultLimits(len(after.KeyIDs) == 0)
 	old, new := before.KeyConstraints, after.KeyConstraints
 	signs := limits{before: either(old.Issuer, old.Subject, unlimited), after: either(new.Issuer, new.Subject, unlimited)}
 	checks := limits{before: either(old.Subject, old.Issuer, unlimited), after: either(new.Subject, new.Issuer, unlimited)}
@@ -68,7 +69,7 @@ func signingMode(s *profile.SignData) string {
 
 // either returns the limits of one side. If a profile limits only the other side, those limits
 // count for both.
-func either(own, other map[string]profile.KeySize, unlimited profile.KeyLimits) profile.KeyLimits {
+func either(own, other map[string]keyrules.Size, unlimited keyrules.Limits) keyrules.Limits {
 	switch {
 	case len(own) > 0:
 		return own

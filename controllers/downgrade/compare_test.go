@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/keyrules"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -139,7 +140,7 @@ func fieldsOf(of reflect.Type) []string {
 
 func TestAWeakeningNamesTheFieldAsResourcesDo(t *testing.T) {
 	before, after := parse(t, complete), parse(t, complete)
-	subject(&after)["RSA"] = profile.KeySize{MinKeySize: 2048, MaxKeySize: 4096}
+	subject(&after)["RSA"] = keyrules.Size{MinKeySize: 2048, MaxKeySize: 4096}
 	found := weakenings(before, after)
 	if want := "spec.api.signCertificate.keyConstraints.subject.rsa.minKeySize: RSA keys of 2048 bits may be used, 3072 was the least"; len(found) != 1 || found[0].String() != want {
 		t.Errorf("found %v, expected %q", found, want)

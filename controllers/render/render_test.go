@@ -26,6 +26,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/keyrules"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -322,7 +323,7 @@ func TestAResourceWhoseRequestsCouldNameAnyKeyIsWarnedOf(t *testing.T) {
 		"where it has fields of this project and no list": {sealing("random"), []string{
 			`spec.api.encryptData.keyIds: is missing, so requests bring their keys and cannot name keys of the broker, as older brokers allow; list the keys to allow, or "*" alone for all keys`,
 		}},
-		"but not with a list":                    {sealing("random", v1alpha1.KeyID{ID: profile.AnyKeyID}), nil},
+		"but not with a list":                    {sealing("random", v1alpha1.KeyID{ID: keyrules.AnyID}), nil},
 		"but not where released brokers know it": {sealing("user-provided"), nil},
 	} {
 		t.Run(sentence, func(t *testing.T) {

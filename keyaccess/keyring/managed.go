@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
-	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/keyrules"
 	"github.com/crypto-broker/crypto-broker-operator/broker/regularfile"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/wrapping"
 )
@@ -37,7 +37,7 @@ func (d *Directory) readRef(name string) (keys.Name, error) {
 	valid := len(fields) == 2
 	if valid {
 		provider, rest := keys.SplitID(fields[0])
-		valid = provider != "" && profile.ValidKeyID(rest)
+		valid = provider != "" && keyrules.ValidID(rest)
 	}
 	switch {
 	case !valid:

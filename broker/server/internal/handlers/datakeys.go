@@ -21,6 +21,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/blob"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/datakeycache"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/keyrules"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/requests"
 )
@@ -304,7 +305,7 @@ func (h *Handlers) findWrapping(c *Call, name string, policy *profile.DataKeyPol
 	if header.Provider != standardProvider {
 		w.id = header.Provider + "/" + header.KeyID
 	}
-	if provider, id := keys.SplitID(w.id); !profile.ValidKeyID(w.id) || id != header.KeyID || provider != "" && provider != header.Provider {
+	if provider, id := keys.SplitID(w.id); !keyrules.ValidID(w.id) || id != header.KeyID || provider != "" && provider != header.Provider {
 		return nil, refuse("names a key that cannot exist, expected the id of a key and its provider")
 	}
 	if !policy.Keys().Allows(w.id) {

@@ -11,6 +11,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/keyrules"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/requests"
 )
 
@@ -102,7 +103,7 @@ func (h *Handlers) issuerOfBroker(c *Call, name string, policy *profile.Certific
 }
 
 // issuerByID returns a key of the broker with its certificate.
-func (h *Handlers) issuerByID(c *Call, name string, policy *profile.KeyPolicy, id string) (engine.Issuer, error) {
+func (h *Handlers) issuerByID(c *Call, name string, policy *keyrules.Policy, id string) (engine.Issuer, error) {
 	key, err := h.key(c, name, policy, KeySource{ByID: true, ID: id})
 	switch {
 	case err != nil:

@@ -13,6 +13,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/keyrules"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/requests"
 )
@@ -47,8 +48,8 @@ func (k KeySource) checkName(op profile.Operation) error {
 	if err := checkKeyID(op, k.Field, ".keyId", name.ID); err != nil || name.Version == "" {
 		return err
 	}
-	if !profile.ValidKeyID(name.Version) {
-		return requests.Invalid(op, k.Field+".keyId", "has no version of a key after #, expected 1 to %d bytes of printable ASCII without spaces; found %d bytes", profile.MaxKeyIDLength, len(name.Version))
+	if !keyrules.ValidID(name.Version) {
+		return requests.Invalid(op, k.Field+".keyId", "has no version of a key after #, expected 1 to %d bytes of printable ASCII without spaces; found %d bytes", keyrules.MaxIDLength, len(name.Version))
 	}
 	if op.Row().Newest {
 		return requests.Invalid(op, k.Field+".keyId", "names version %s of a key, expected only the id: new data is protected with the newest version", name.Version)
@@ -59,8 +60,8 @@ func (k KeySource) checkName(op profile.Operation) error {
 // checkKeyID refuses the id of a key that no key can have. The name of its field has two parts,
 // which are joined only for an error.
 func checkKeyID(op profile.Operation, field, part, id string) error {
-	if !profile.ValidKeyID(id) {
-		return requests.Invalid(op, field+part, "is not the id of a key, expected 1 to %d bytes of printable ASCII without spaces; found %d bytes", profile.MaxKeyIDLength, len(id))
+	if !keyrules.ValidID(id) {
+		return requests.Invalid(op, field+part, "is not the id of a key, expected 1 to %d bytes of printable ASCII without spaces; found %d bytes", keyrules.MaxIDLength, len(id))
 	}
 	return nil
 }
@@ -81,7 +82,7 @@ func (k KeySource) Forget() { clear(k.Raw) }
 
 // allowRaw refuses a key that comes with the request if the profile lists keys of the
 // broker.
-func (k KeySource) allowRaw(op profile.Operation, name string, policy *profile.KeyPolicy) error {
+func (k KeySource) allowRaw(op profile.Operation, name string, policy *keyrules.Policy) error {
 	if policy.ByReference() {
 		return requests.Refused(codes.InvalidArgument, op, name, "%s.rawKey is not empty, expected keyId: the profile lists the keys to use in KeyIds, and the broker has them", k.Field)
 	}
@@ -89,7 +90,7 @@ func (k KeySource) allowRaw(op profile.Operation, name string, policy *profile.K
 }
 
 // key returns the key whose id the source has, if the profile lists it.
-func (h *Handlers) key(c *Call, name string, policy *profile.KeyPolicy, source KeySource) (*keys.Key, error) {
+func (h *Handlers) key(c *Call, name string, policy *keyrules.Policy, source KeySource) (*keys.Key, error) {
 	key, err := h.listedKey(c, name, policy, source.name())
 	if c.key == nil {
 		c.key = key
@@ -98,7 +99,7 @@ func (h *Handlers) key(c *Call, name string, policy *profile.KeyPolicy, source K
 }
 
 // listedKey returns a key, if the profile lists it. It does not change the call.
-func (h *Handlers) listedKey(c *Call, name string, policy *profile.KeyPolicy, wanted keys.Name) (*keys.Key, error) {
+func (h *Handlers) listedKey(c *Call, name string, policy *keyrules.Policy, wanted keys.Name) (*keys.Key, error) {
 	id := wanted.ID
 	if policy.ByReference() && !policy.Allows(id) {
 		return nil, requests.Refused(codes.PermissionDenied, c.Operation, name, "the profile does not list the key %q in KeyIds", id)
@@ -129,7 +130,7 @@ func (h *Handlers) listedKey(c *Call, name string, policy *profile.KeyPolicy, wa
 }
 
 // provider returns the provider of the profile's keys.
-func (h *Handlers) provider(c *Call, name string, policy *profile.KeyPolicy, id string) (keys.Provider, error) {
+func (h *Handlers) provider(c *Call, name string, policy *keyrules.Policy, id string) (keys.Provider, error) {
 	// This check comes before the next one. The error of the next one advises to list the key,
 	// which would not help if the keys are in a key manager.
 	if _, external := policy.Manager(); external {
@@ -145,7 +146,7 @@ func (h *Handlers) provider(c *Call, name string, policy *profile.KeyPolicy, id 
 }
 
 // manager returns the external key manager that the profile names.
-func (h *Handlers) manager(c *Call, name string, policy *profile.KeyPolicy, id string) (keys.Provider, error) {
+func (h *Handlers) manager(c *Call, name string, policy *keyrules.Policy, id string) (keys.Provider, error) {
 	client, _ := policy.Manager()
 	file, cached, ok := policy.SettingsFile()
 	switch {
@@ -223,7 +224,7 @@ func (c *Call) contextOf(key *keys.Key) context.Context {
 
 // checkManager refuses a profile whose keys are in an external key manager. A key of the broker
 // may have the same id by chance, but it is not the key of the profile.
-func checkManager(c *Call, name string, policy *profile.KeyPolicy) error {
+func checkManager(c *Call, name string, policy *keyrules.Policy) error {
 	if client, external := policy.Manager(); external {
 		return requests.Refused(codes.FailedPrecondition, c.Operation, name, "the profile takes keys from the external key manager %q (KMS.Client), which this broker has no access to: it takes keys only from openbao, with settings in a file that KMS.Config names, for EncryptData and DecryptData", client)
 	}

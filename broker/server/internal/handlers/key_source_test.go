@@ -15,6 +15,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/keyrules"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
 )
 
@@ -103,7 +104,7 @@ func TestAProviderLearnsWhatAKeyIsFor(t *testing.T) {
 }
 
 // anyKey is the policy of a profile that lists every key.
-func anyKey(t *testing.T) *profile.KeyPolicy {
+func anyKey(t *testing.T) *keyrules.Policy {
 	t.Helper()
 	set, problems := profile.Compile(profile.FileName, []byte(`[{Name: P, API: {SignData: {SignAlg: ed25519, KeyIds: [{Id: "*"}]}}}]`))
 	if err := problems.Err(); err != nil {

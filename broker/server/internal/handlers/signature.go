@@ -8,6 +8,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/keyrules"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/messages"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/requests"
 )
@@ -149,7 +150,7 @@ func (h *Handlers) verifyingKey(c *Call, name string, policy *profile.SignatureP
 }
 
 // pair returns the key pair whose id the source has.
-func (h *Handlers) pair(c *Call, name string, policy *profile.KeyPolicy, source KeySource) (*keys.Key, error) {
+func (h *Handlers) pair(c *Call, name string, policy *keyrules.Policy, source KeySource) (*keys.Key, error) {
 	key, err := h.key(c, name, policy, source)
 	if err != nil {
 		return nil, err

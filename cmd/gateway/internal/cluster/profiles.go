@@ -19,6 +19,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/keyrules"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/gateway/internal/service"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/signing"
@@ -164,10 +165,10 @@ func allowed(set *profile.Set, namespace string, use service.Use) error {
 	switch {
 	case !offered:
 		return refuse("the profile %q does not offer %s", use.Profile, use.Operation)
-	case slices.Contains(keys.IDs(), use.KeyID) && use.KeyID != profile.AnyKeyID:
+	case slices.Contains(keys.IDs(), use.KeyID) && use.KeyID != keyrules.AnyID:
 		return nil
-	case slices.Contains(keys.IDs(), profile.AnyKeyID):
-		return refuse("the profile %q lists %q, which stands for the broker's own keys, expected the key %q by its id", use.Profile, profile.AnyKeyID, use.KeyID)
+	case slices.Contains(keys.IDs(), keyrules.AnyID):
+		return refuse("the profile %q lists %q, which stands for the broker's own keys, expected the key %q by its id", use.Profile, keyrules.AnyID, use.KeyID)
 	default:
 		return refuse("the profile %q does not list the key %q for %s", use.Profile, use.KeyID, use.Operation)
 	}

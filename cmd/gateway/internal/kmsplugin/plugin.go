@@ -22,6 +22,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/blob"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/keyrules"
 )
 
 const (
@@ -65,7 +66,7 @@ type Options struct {
 func (o *Options) Validate() error {
 	seen := map[string]bool{}
 	for _, id := range append([]string{o.Key}, o.OldKeys...) {
-		if provider, _ := keys.SplitID(id); provider == "" || !profile.ValidKeyID(id) {
+		if provider, _ := keys.SplitID(id); provider == "" || !keyrules.ValidID(id) {
 			return fmt.Errorf("found %q, expected the name of a key provider, a slash and the id of a key, such as bao/cluster-secrets", id)
 		}
 		if seen[id] {

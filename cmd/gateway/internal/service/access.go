@@ -18,6 +18,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/gateway"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/keyrules"
 )
 
 // Pod is the pod that makes a request.
@@ -132,7 +133,7 @@ func (s *Server) authorize(ctx context.Context, r *request, use *gatewayv1.KeyUs
 		err = &RefusedError{fmt.Sprintf("the operation %.32q has no keys at the key gateway", use.GetOperation())}
 	case !operation.Row().KeyTasks.Has(wanted):
 		err = &RefusedError{fmt.Sprintf("the operation %s does not need this use of the key", operation)}
-	case provider == "" || id == "" || !profile.ValidKeyID(use.GetKeyId()):
+	case provider == "" || id == "" || !keyrules.ValidID(use.GetKeyId()):
 		err = &RefusedError{"the key has no provider, expected <provider>/<id>"}
 	case len(use.GetVersion()) > maxVersionLength:
 		err = &RefusedError{fmt.Sprintf("the version has %d bytes, expected at most %d", len(use.GetVersion()), maxVersionLength)}
