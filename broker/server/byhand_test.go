@@ -139,11 +139,24 @@ func (h *handmade) await(what string, so func() bool) {
 // ping waits until the broker has read all that was sent before.
 func (h *handmade) ping() {
 	h.t.Helper()
+	if !h.answersPing() {
+		h.t.Fatal("an answer to a ping did not come, because the connection is closed")
+	}
+}
+
+// answersPing does the same. It reports false if the broker closes the connection.
+func (h *handmade) answersPing() bool {
+	h.t.Helper()
 	h.mu.Lock()
 	before := h.pongs
 	h.mu.Unlock()
 	h.write(func() error { return h.framer.WritePing(false, [8]byte{1}) })
-	h.await("an answer to a ping", func() bool { return h.pongs > before })
+	answered := false
+	h.await("an answer to a ping", func() bool {
+		answered = h.pongs > before
+		return answered || h.gone
+	})
+	return answered
 }
 
 // open sends the headers of a call.
