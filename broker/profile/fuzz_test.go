@@ -42,6 +42,7 @@ func FuzzCompile(f *testing.F) {
 	f.Add(mistakes)
 	f.Add(catalogue.Profiles)
 	f.Add([]byte(manyUnderALongName(20)))
+	f.Add([]byte(everySection))
 	for _, seed := range []string{
 		"", "[]", "{}", "Profiles: []", "- &a {Name: A, API: *a}", "- {<<: *a}", "- &a\n  <<: *a\n", "---\n---\n", "- ? [a]\n  : b\n", "&a [*a, *a]",
 		"- Name: !!binary YQ==\n", "\xff\xfe-\x00", "- {Name: A, KMS: {Config: {a: .nan, b: 0o7, c: 0x1F, d: 1_000, e: 2025-01-01}}}", "%YAML 1.1\n---\n[]",
@@ -70,11 +71,85 @@ func FuzzCompile(f *testing.F) {
 		if len(unreadable) > 0 {
 			return
 		}
-		if set != nil && len(problems) == 0 && set.Len() != len(doc.Profiles) {
+		if set != nil && len(problems) == 0 && set.Len()+len(set.Rollouts()) != len(doc.Profiles) { // of a rollout, one of two profiles is served
 			t.Errorf("%d of %d profiles are served, and no problem says why", set.Len(), len(doc.Profiles))
 		}
 		assertRoundTrip(t, doc)
+		assertJudgedAlike(t, doc, inAnyOrder, profile.RequireFIPS(), profile.Instance("broker"))
+		if set != nil {
+			assertNothingIsLostWithoutAChange(t, set)
+		}
 	})
+}
+
+// everySection has each section and each list of a profile file, so that the fuzzer finds them.
+const everySection = `FormatVersion: 2
+Profiles:
+  - Name: A
+    API:
+      HashData: {HashAlg: shake-256}
+      EncryptData: {EncryptAlg: aes-gcm, KeySize: 256, NonceStrategy: random, ShortTagLength: 96, KeyIds: [{Id: "*"}]}
+      SignData:
+        SigningMode: hybrid
+        SignAlg: ecdsa+ml-dsa-65
+        HashAlg: sha3-384
+        SignatureFormat: RAW
+        KeyConstraints: {Subject: {ECDSA: {MinKeySize: 256, MaxKeySize: 521}}, Issuer: {ECDSA: {MinKeySize: 384, MaxKeySize: 384}}}
+      SignCertificate:
+        SignAlg: rsa-pss
+        HashAlg: sha-256
+        SKIHashAlg: sha-256
+        Validity: {ValidNotBeforeOffset: -1h1ns, ValidNotAfterOffset: 8760h}
+        KeyConstraints: {Subject: {RSA: {MinKeySize: 2048, MaxKeySize: 4096}}, Issuer: {RSA: {MinKeySize: 3072, MaxKeySize: 3072}}}
+        KeyUsage: [keyCertSign]
+        ExtendedKeyUsage: [serverAuth]
+        BasicConstraints: {CA: true, PathLenConstraint: 0}
+        SubjectAltNames: {Rule: patterns, Required: true, DNS: ["*.example.com"], IP: [10.0.0.0/8, "2001:db8::/32"], URI: ["spiffe://example.com/ns/*"], Email: ["*@example.com"]}
+        CRLDistributionPoints: {Rule: patterns, URI: ["http://crl.example.com/*"]}
+        AllowSHA1Requests: true
+        KeyIds: [{Id: ca, SPKISHA256: ` + "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef" + `}]
+      DataKeys: {WrapAlgs: [aes-gcm, rsa-oaep-sha-256, hpke-p-256], KeySize: 192, Context: required, KeyIds: [{Id: vault/k}]}
+      Session:
+        Protocols: [session-v2, session-hpke-p256]
+        KeyAgreementAlg: ECDH_P256
+        EncryptAlg: A256GCM
+        SignAlg: ecdsa
+        HashAlg: sha-256
+        KeyIds: [{Id: share}]
+        MinLifetime: 1m
+        MaxLifetime: 10m
+        ClockWindow: 30s
+        MaxMessages: 100
+        Store: memory
+    Callers: {Containers: [app], UIDs: [0, 1000], GIDs: [2000]}
+    Audit: {Level: all, Required: true}
+    Deprecation: {ReplacedBy: B, DeprecatedSince: "2026", RemoveAfter: "2027", Reason: old}
+  - {Name: B, API: {HashData: {HashAlg: sha-256}}}
+  - {Name: B, API: {HashData: {HashAlg: sha-384}}, Rollout: {Below: 4711, Digest: d}}
+`
+
+func TestTheFileWithEverySectionIsValid(t *testing.T) {
+	set, problems := profile.Compile(profile.FileName, []byte(everySection))
+	if len(problems) > 0 || set.Len() != 2 {
+		t.Error(problems)
+	}
+}
+
+// assertNothingIsLostWithoutAChange checks that each profile offers what it offers, and that its
+// strength is the strength of its weakest operation.
+func assertNothingIsLostWithoutAChange(t *testing.T, set *profile.Set) {
+	t.Helper()
+	for _, name := range set.Names() {
+		p, _ := set.Lookup(name)
+		if lost := p.Lost(p); len(lost) > 0 {
+			t.Errorf("the profile %q loses %q against itself", name, lost)
+		}
+		for _, a := range p.Assessments() {
+			if a.Strength.Bits < p.Strength().Bits || a.Strength.Limit == "" || a.Algorithm == "" {
+				t.Errorf("the profile %q has the assessment %+v and the strength %+v", name, a, p.Strength())
+			}
+		}
+	}
 }
 
 // manyUnderALongName has a free-form list of n times n values below a name of 20
