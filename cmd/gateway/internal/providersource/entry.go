@@ -143,6 +143,10 @@ func (e *entry) open() {
 		return
 	case e.secret.problem != "":
 		problem, reason = e.secret.problem, e.secret.reason
+	case e.key.Namespace != "" && config.Type == providers.AWSKMS && len(e.secret.credentials[providers.AccessKeyID]) == 0:
+		// The library would use the environment, which only a ClusterKeyProvider may.
+		problem, reason = fmt.Sprintf("the Secret %q has no entry %s, expected the access key of the namespace, because only a ClusterKeyProvider may act as the key gateway itself",
+			e.spec.Credentials.SecretRef.Name, providers.AccessKeyID), providerreport.InvalidCredentials
 	case before.provider != nil && reflect.DeepEqual(e.config, config) && reflect.DeepEqual(e.credentials, e.secret.credentials):
 		next.provider = before.provider
 		e.now.Store(next)
