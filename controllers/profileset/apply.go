@@ -17,6 +17,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/distribute"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/downgrade"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/state"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/profileset/internal/record"
 )
 
 // writePause is the shortest time between two writes of one namespace's set. The first of many
@@ -139,7 +140,7 @@ func (r *reconciler) remember(namespace *corev1.Namespace, set guarded, seal sea
 	r.setServed(namespace, set.state)
 	r.sealer.remember(namespace, seal)
 	if !set.state.IsNew() {
-		r.record.note(namespace, given{seal.revision, givenSet(seal.Digest)})
+		r.record.Note(namespace, record.Given{Revision: seal.revision, Set: record.Beginning(seal.Digest)})
 	}
 }
 

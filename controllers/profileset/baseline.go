@@ -16,6 +16,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/downgrade"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/event"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/state"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/profileset/internal/record"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
@@ -24,18 +25,18 @@ import (
 type baselines struct {
 	namespaces *state.Store
 	sealer     *sealer
-	record     *record
+	record     *record.Record
 	recorder   events.EventRecorder
 }
 
-func newBaselines(namespaces *state.Store, sealer *sealer, record *record, recorder events.EventRecorder) *baselines {
+func newBaselines(namespaces *state.Store, sealer *sealer, record *record.Record, recorder events.EventRecorder) *baselines {
 	return &baselines{namespaces: namespaces, sealer: sealer, record: record, recorder: recorder}
 }
 
 // read returns the State of a namespace from its ConfigMap. If the rendered set has the same
 // file, the file need not be parsed.
 func (b *baselines) read(ctx context.Context, from sources) (downgrade.State, error) {
-	last, served, err := b.record.of(ctx, from.namespace)
+	last, served, err := b.record.Of(ctx, from.namespace)
 	if err != nil {
 		return downgrade.State{}, fmt.Errorf("whether the namespace was served before could not be found out: %w", err)
 	}
@@ -45,8 +46,8 @@ func (b *baselines) read(ctx context.Context, from sources) (downgrade.State, er
 		}
 		return remembered(ctx, from.found.Data[profile.FileName], from.found.Annotations, from.rendered), nil
 	}
-	b.sealer.recorded(from.namespace, last.revision)
-	trusted, why, err := b.trusted(ctx, from.namespace, from.found, last.revision)
+	b.sealer.recorded(from.namespace, last.Revision)
+	trusted, why, err := b.trusted(ctx, from.namespace, from.found, last.Revision)
 	if err != nil {
 		return downgrade.State{}, err
 	}
@@ -57,7 +58,7 @@ func (b *baselines) read(ctx context.Context, from sources) (downgrade.State, er
 	switch {
 	case trusted == setAlone:
 		file = from.found.Data[profile.FileName]
-	case from.rendered.Refusal == "" && last.set != "" && givenSet(from.rendered.Digest) == last.set:
+	case from.rendered.Refusal == "" && last.Set != "" && record.Beginning(from.rendered.Digest) == last.Set:
 		// The profiles still describe the last set of the namespace, so it is known.
 		trusted, file = setAlone, string(from.rendered.Data)
 	}

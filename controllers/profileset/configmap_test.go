@@ -21,7 +21,7 @@ func TestASetThatWasDecidedFromAnOlderOneIsNotWritten(t *testing.T) {
 	server := fake.NewClientBuilder().WithObjects(&corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: v1alpha1.ProfilesConfigMap},
 	}).Build()
-	shop := tenant("shop")
+	shop := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "uid-of-shop"}}
 	former := &configMaps{cached: server, live: server, namespaces: state.NewStore()}
 	current := &configMaps{cached: server, live: server, namespaces: state.NewStore()}
 	seen, err := former.read(ctx, shop)

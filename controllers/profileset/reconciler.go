@@ -22,6 +22,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/distribute"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/queue"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/state"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/profileset/internal/record"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
@@ -41,7 +42,7 @@ type reconciler struct {
 	guard             *guard
 	definitions       *definitions
 	sealer            *sealer
-	record            *record
+	record            *record.Record
 	queue             queue.Queue
 	keyGateway        KeyGateway // nil if there is none
 	operatorNamespace string
@@ -212,7 +213,7 @@ func (r *reconciler) failingFor(namespace *corev1.Namespace, err error, now time
 // forget drops the memory of a namespace that is gone.
 func (r *reconciler) forget(name string) {
 	if known, was := r.namespaces.Forget(name); was {
-		r.record.drop(known.UID)
+		r.record.Drop(known.UID)
 	}
 	r.distributor.Forget(name)
 	r.decided(name)

@@ -18,6 +18,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/distribute"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/queue"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/state"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/profileset/internal/record"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/signing"
 )
 
@@ -77,15 +78,15 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		recorder    = mgr.GetEventRecorder(v1alpha1.FieldManager)
 		namespaces  = options.Namespaces
 		sealer      = newSealer(namespaces, mgr.GetClient(), options.Keys, options.Distributor.Revision)
-		record      = newRecord(mgr.GetClient(), mgr.GetAPIReader(), options.OperatorNamespace)
-		guard       = newGuard(namespaces, options.MinimumStrength, newBaselines(namespaces, sealer, record, recorder).read)
+		given       = record.New(mgr.GetClient(), mgr.GetAPIReader(), options.OperatorNamespace)
+		guard       = newGuard(namespaces, options.MinimumStrength, newBaselines(namespaces, sealer, given, recorder).read)
 		restoration = newRestoration()
 	)
 	if err := errors.Join(options.Metrics.Register(namespaces), options.Metrics.Register(guard.weakened)); err != nil {
 		return err
 	}
 	watchRestoration := func(ctx context.Context) error { return restoration.watch(ctx, mgr.GetCache()) }
-	for _, run := range []manager.RunnableFunc{record.run, watchRestoration} {
+	for _, run := range []manager.RunnableFunc{given.Run, watchRestoration} {
 		if err := mgr.Add(run); err != nil {
 			return err
 		}
@@ -115,7 +116,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 			guard:             guard,
 			definitions:       &definitions{namespaces: namespaces, live: mgr.GetAPIReader(), recorder: recorder},
 			sealer:            sealer,
-			record:            record,
+			record:            given,
 			restored:          restoration.err,
 			queue:             options.Queue,
 			keyGateway:        options.KeyGateway,

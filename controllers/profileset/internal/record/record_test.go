@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package profileset
+package record
 
 import (
 	"context"
@@ -27,11 +27,11 @@ func tenant(name string) *corev1.Namespace {
 
 // recordIn returns the ConfigMaps of a record with this text for each UID.
 func recordIn(all map[string]string) (pages []client.Object) {
-	byPage := map[string]map[types.UID]given{}
+	byPage := map[string]map[types.UID]Given{}
 	for uid, text := range all {
 		name := pageOf(types.UID(uid))
 		if byPage[name] == nil {
-			byPage[name] = map[types.UID]given{}
+			byPage[name] = map[types.UID]Given{}
 		}
 		byPage[name][types.UID(uid)] = readGiven(text)
 	}
@@ -49,7 +49,7 @@ func expectRecord(t *testing.T, cluster client.Client, want map[string]string) {
 	t.Helper()
 	all := map[string]string{}
 	for _, name := range pageNames() {
-		found, err := get(t.Context(), cluster, client.ObjectKey{Namespace: "operator", Name: name})
+		found, err := New(cluster, cluster, "operator").get(t.Context(), name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,20 +65,20 @@ func expectRecord(t *testing.T, cluster client.Client, want map[string]string) {
 func TestTheRecordOutlastsTheProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fake.NewClientBuilder().WithObjects(tenant("bank"), tenant("shop")).Build()
-		first := newRecord(cluster, cluster, "operator")
+		first := New(cluster, cluster, "operator")
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error)
-		go func() { ended <- first.run(ctx) }()
+		go func() { ended <- first.Run(ctx) }()
 		for _, name := range []string{"bank", "shop"} {
-			if last, served, err := first.of(ctx, tenant(name)); served || err != nil {
+			if last, served, err := first.Of(ctx, tenant(name)); served || err != nil {
 				t.Errorf("%s was given %q, %t, %v", name, last, served, err)
 			}
 		}
-		first.note(tenant("bank"), given{5, "a"})
+		first.Note(tenant("bank"), Given{5, "a"})
 		<-time.After(2 * recordPause) // in no real time
 		expectRecord(t, cluster, map[string]string{"uid-of-bank": "5 a"})
-		first.note(tenant("shop"), given{7, ""})
-		first.note(tenant("bank"), given{4, "b"}) // as after the clock was put back
+		first.Note(tenant("shop"), Given{7, ""})
+		first.Note(tenant("bank"), Given{4, "b"}) // as after the clock was put back
 		stop()
 		if err := <-ended; err != nil {
 			t.Fatal(err)
@@ -88,11 +88,11 @@ func TestTheRecordOutlastsTheProcess(t *testing.T) {
 		if err := cluster.Delete(t.Context(), tenant("shop")); err != nil {
 			t.Fatal(err)
 		}
-		second := newRecord(cluster, cluster, "operator")
-		if last, served, err := second.of(t.Context(), tenant("bank")); last != (given{5, "a"}) || !served || err != nil {
+		second := New(cluster, cluster, "operator")
+		if last, served, err := second.Of(t.Context(), tenant("bank")); last != (Given{5, "a"}) || !served || err != nil {
 			t.Errorf("found %q, %t, %v", last, served, err)
 		}
-		if _, served, _ := second.of(t.Context(), tenant("shop")); served {
+		if _, served, _ := second.Of(t.Context(), tenant("shop")); served {
 			t.Error("a namespace that is gone is in the record")
 		}
 	})
@@ -109,13 +109,13 @@ func TestANamespaceThatIsGoneLeavesTheRecordAndTakesNoOtherWithIt(t *testing.T) 
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			cluster := fake.NewClientBuilder().WithObjects(tenant("bank"), tenant("shop")).WithObjects(recordIn(all)...).Build()
-			r := newRecord(cluster, cluster, "operator")
+			r := New(cluster, cluster, "operator")
 			if test.read {
-				if _, _, err := r.of(t.Context(), tenant("bank")); err != nil {
+				if _, _, err := r.Of(t.Context(), tenant("bank")); err != nil {
 					t.Fatal(err)
 				}
 			}
-			r.drop("uid-of-shop")
+			r.Drop("uid-of-shop")
 			select {
 			case <-r.changed:
 				r.write(t.Context())
@@ -152,11 +152,11 @@ func TestTheRecordIsNeverPutBack(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			cluster := fake.NewClientBuilder().WithObjects(tenant("bank"), tenant("shop")).WithObjects(recordIn(map[string]string{"uid-of-bank": "5"})...).Build()
-			r := newRecord(cluster, cluster, "operator")
-			if _, _, err := r.of(t.Context(), tenant("shop")); err != nil {
+			r := New(cluster, cluster, "operator")
+			if _, _, err := r.Of(t.Context(), tenant("shop")); err != nil {
 				t.Fatal(err)
 			}
-			r.note(tenant("shop"), given{2, "s"})
+			r.Note(tenant("shop"), Given{2, "s"})
 			p := r.pages[pageOf("uid-of-shop")]
 			if test.version != "" {
 				p.version = test.version
@@ -179,11 +179,11 @@ func TestWithoutTheRecordNothingIsKnownToBeNew(t *testing.T) {
 			return broken
 		},
 	})
-	if _, _, err := newRecord(cluster, cluster, "operator").of(t.Context(), tenant("bank")); !errors.Is(err, broken) {
+	if _, _, err := New(cluster, cluster, "operator").Of(t.Context(), tenant("bank")); !errors.Is(err, broken) {
 		t.Errorf("found %v", err)
 	}
 	unreadable := fake.NewClientBuilder().WithObjects(tenant("bank"), configMapIn("operator", pageOf("uid-of-bank"), map[string]string{pageKey: "uid-of-bank x\n"})).Build()
-	if last, served, err := newRecord(unreadable, unreadable, "operator").of(t.Context(), tenant("bank")); last != (given{}) || !served || err != nil {
+	if last, served, err := New(unreadable, unreadable, "operator").Of(t.Context(), tenant("bank")); last != (Given{}) || !served || err != nil {
 		t.Errorf("found %q, %t, %v", last, served, err)
 	}
 }
@@ -218,31 +218,31 @@ func TestTheRecordOfTwentyThousandNamespacesIsWrittenByParts(t *testing.T) {
 			return c.Update(ctx, object, options...)
 		},
 	})
-	r := newRecord(cluster, cluster, "operator")
-	if _, _, err := r.of(t.Context(), &namespaces.Items[0]); err != nil {
+	r := New(cluster, cluster, "operator")
+	if _, _, err := r.Of(t.Context(), &namespaces.Items[0]); err != nil {
 		t.Fatal(err)
 	}
-	set := givenSet(fmt.Sprintf("sha256:%x", sha256.Sum256(nil)))
+	set := Beginning(fmt.Sprintf("sha256:%x", sha256.Sum256(nil)))
 	for i := range namespaces.Items {
-		r.note(&namespaces.Items[i], given{1_800_000_000_000, set})
+		r.Note(&namespaces.Items[i], Given{1_800_000_000_000, set})
 	}
 	r.write(t.Context())
 	if writes != len(pageDigits) || largest > 256<<10 {
 		t.Errorf("%d writes of %d bytes at most, expected %d of 256 KiB at most", writes, largest, len(pageDigits))
 	}
 	writes = 0
-	r.note(&namespaces.Items[7], given{1_800_000_000_001, set})
+	r.Note(&namespaces.Items[7], Given{1_800_000_000_001, set})
 	r.write(t.Context())
 	if writes != 1 {
 		t.Errorf("one namespace was given another set: %d writes, expected 1", writes)
 	}
-	next := newRecord(cluster, cluster, "operator")
+	next := New(cluster, cluster, "operator")
 	for i := range namespaces.Items {
-		want := given{1_800_000_000_000, set}
+		want := Given{1_800_000_000_000, set}
 		if i == 7 {
-			want.revision++
+			want.Revision++
 		}
-		if last, served, err := next.of(t.Context(), &namespaces.Items[i]); last != want || !served || err != nil {
+		if last, served, err := next.Of(t.Context(), &namespaces.Items[i]); last != want || !served || err != nil {
 			t.Fatalf("namespace %d was given %v, %t, %v; expected %v", i, last, served, err, want)
 		}
 	}
@@ -252,39 +252,39 @@ func TestTheRecordOfTwentyThousandNamespacesIsWrittenByParts(t *testing.T) {
 func TestTheRecordOfAnEarlierVersionIsReadAndKept(t *testing.T) {
 	for sentence, test := range map[string]struct {
 		earlier, pages map[string]string
-		want           given
+		want           Given
 	}{
 		"at the upgrade": {
 			earlier: map[string]string{"uid-of-bank": "5 a"},
-			want:    given{5, "a"},
+			want:    Given{5, "a"},
 		},
 		"when it was not written since": {
 			earlier: map[string]string{"uid-of-bank": "5 a"},
 			pages:   map[string]string{"uid-of-bank": "9 b"},
-			want:    given{9, "b"},
+			want:    Given{9, "b"},
 		},
 		"when the earlier version was installed meanwhile": {
 			earlier: map[string]string{"uid-of-bank": "12 c"},
 			pages:   map[string]string{"uid-of-bank": "9 b"},
-			want:    given{12, "c"},
+			want:    Given{12, "c"},
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			cluster := fake.NewClientBuilder().WithObjects(tenant("bank"), tenant("shop"), configMapIn("operator", earlierPage, test.earlier)).
 				WithObjects(recordIn(test.pages)...).Build()
-			r := newRecord(cluster, cluster, "operator")
-			if last, served, err := r.of(t.Context(), tenant("bank")); last != test.want || !served || err != nil {
+			r := New(cluster, cluster, "operator")
+			if last, served, err := r.Of(t.Context(), tenant("bank")); last != test.want || !served || err != nil {
 				t.Errorf("found %v, %t, %v", last, served, err)
 			}
-			r.note(tenant("shop"), given{20, "s"})
+			r.Note(tenant("shop"), Given{20, "s"})
 			ctx, stop := context.WithCancel(t.Context())
 			stop()
-			if err := r.run(ctx); err != nil {
+			if err := r.Run(ctx); err != nil {
 				t.Fatal(err)
 			}
 			all := map[string]string{"uid-of-bank": test.want.String(), "uid-of-shop": "20 s"}
 			expectRecord(t, cluster, all)
-			found, err := get(t.Context(), cluster, r.key(earlierPage))
+			found, err := r.get(t.Context(), earlierPage)
 			if err != nil || !maps.Equal(found.Data, all) {
 				t.Errorf("the earlier version reads %v, %v; expected %v", found, err, all)
 			}

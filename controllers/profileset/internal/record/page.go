@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package profileset
+package record
 
 import (
 	"context"
@@ -41,16 +41,24 @@ const (
 	maxEarlier = 11_000
 )
 
-// given is the last set of a namespace, with its revision. A set that is found with a lower
-// revision is old.
-type given struct {
-	revision int64
-	// set is the beginning of the set's digest, empty for no set.
-	set string
+// pageLabels are the labels of the ConfigMaps.
+var pageLabels = map[string]string{
+	"app.kubernetes.io/name":       "crypto-broker",
+	"app.kubernetes.io/component":  "record",
+	"app.kubernetes.io/part-of":    "crypto-broker",
+	"app.kubernetes.io/managed-by": v1alpha1.FieldManager,
 }
 
-// givenSet returns the part of a digest that is recorded: its first 24 bytes, in base64.
-func givenSet(digest string) string {
+// Given is the last set that a namespace was given. A set that is found with a lower
+// revision is old.
+type Given struct {
+	Revision int64
+	// Set is the beginning of the set's digest, empty for no set.
+	Set string
+}
+
+// Beginning returns the part of a digest that is recorded: its first 24 bytes, in base64.
+func Beginning(digest string) string {
 	sum, err := hex.DecodeString(strings.TrimPrefix(digest, "sha256:"))
 	if err != nil || len(sum) < givenBytes {
 		return ""
@@ -60,17 +68,17 @@ func givenSet(digest string) string {
 
 const givenBytes = 24
 
-func (g given) String() string { return strings.TrimSpace(fmt.Sprint(g.revision, " ", g.set)) }
+func (g Given) String() string { return strings.TrimSpace(fmt.Sprint(g.Revision, " ", g.Set)) }
 
 // readGiven never fails. A text that cannot be read counts as the lowest revision, because its
 // namespace has been served.
-func readGiven(text string) (g given) {
+func readGiven(text string) (g Given) {
 	number, set, _ := strings.Cut(text, " ")
 	revision, err := strconv.ParseInt(number, 10, 64)
 	if err != nil {
-		return given{}
+		return Given{}
 	}
-	return given{revision, set}
+	return Given{revision, set}
 }
 
 // page is one ConfigMap of the record.
@@ -78,7 +86,7 @@ type page struct {
 	name string
 	form form
 	// last has the last sets of the namespaces of the page, by UID.
-	last map[types.UID]given
+	last map[types.UID]Given
 	// version is the resourceVersion of the ConfigMap when it was last read or written. It is
 	// empty if there is no ConfigMap.
 	version string
@@ -104,22 +112,22 @@ func pageNames() (names []string) {
 
 // form is the form of a page in a ConfigMap.
 type form struct {
-	write func(map[types.UID]given) map[string]string
-	read  func(map[string]string) map[types.UID]given
+	write func(map[types.UID]Given) map[string]string
+	read  func(map[string]string) map[types.UID]Given
 }
 
 // lines is the form of pages. A line without a readable revision still means that its namespace
 // has been served.
 var lines = form{
-	write: func(last map[types.UID]given) map[string]string {
+	write: func(last map[types.UID]Given) map[string]string {
 		var text strings.Builder
 		for _, uid := range slices.Sorted(maps.Keys(last)) {
 			fmt.Fprintln(&text, uid, last[uid])
 		}
 		return map[string]string{pageKey: text.String()}
 	},
-	read: func(data map[string]string) map[types.UID]given {
-		last := map[types.UID]given{}
+	read: func(data map[string]string) map[types.UID]Given {
+		last := map[types.UID]Given{}
 		for line := range strings.Lines(data[pageKey]) {
 			if uid, text, _ := strings.Cut(strings.TrimSpace(line), " "); uid != "" {
 				last[types.UID(uid)] = readGiven(text)
@@ -131,15 +139,15 @@ var lines = form{
 
 // keys is the form of earlier versions: each key is the UID of a namespace.
 var keys = form{
-	write: func(last map[types.UID]given) map[string]string {
+	write: func(last map[types.UID]Given) map[string]string {
 		data := make(map[string]string, len(last))
 		for uid, now := range last {
 			data[string(uid)] = now.String()
 		}
 		return data
 	},
-	read: func(data map[string]string) map[types.UID]given {
-		last := make(map[types.UID]given, len(data))
+	read: func(data map[string]string) map[types.UID]Given {
+		last := make(map[types.UID]Given, len(data))
 		for uid, text := range data {
 			last[types.UID(uid)] = readGiven(text)
 		}
@@ -148,12 +156,12 @@ var keys = form{
 }
 
 // read reads a page, which is empty if there is no ConfigMap.
-func (r *record) read(ctx context.Context, name string, form form) (*page, error) {
-	found, err := get(ctx, r.live, r.key(name))
+func (r *Record) read(ctx context.Context, name string, form form) (*page, error) {
+	found, err := r.get(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	p := &page{name: name, form: form, last: map[types.UID]given{}}
+	p := &page{name: name, form: form, last: map[types.UID]Given{}}
 	if found != nil {
 		p.last, p.version = form.read(found.Data), found.ResourceVersion
 	}
@@ -162,14 +170,14 @@ func (r *record) read(ctx context.Context, name string, form form) (*page, error
 
 // put writes a page. If another process wrote or deleted its ConfigMap meanwhile, such as the
 // leader before this one, the higher revision of each namespace counts.
-func (r *record) put(ctx context.Context, p *page) error {
+func (r *Record) put(ctx context.Context, p *page) error {
 	r.mu.Lock()
 	last, version := maps.Clone(p.last), p.version
 	p.changed = false
 	r.mu.Unlock()
 	written, err := r.store(ctx, p, last, version)
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {
-		found, unread := get(ctx, r.live, r.key(p.name))
+		found, unread := r.get(ctx, p.name)
 		switch {
 		case unread != nil:
 			return unread
@@ -192,11 +200,11 @@ func (r *record) put(ctx context.Context, p *page) error {
 }
 
 // merge merges the changes of another process into a page, and returns the result.
-func (r *record) merge(p *page, found *corev1.ConfigMap) map[types.UID]given {
+func (r *Record) merge(p *page, found *corev1.ConfigMap) map[types.UID]Given {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for uid, other := range p.form.read(found.Data) {
-		if now, known := p.last[uid]; !known || other.revision > now.revision {
+		if now, known := p.last[uid]; !known || other.Revision > now.Revision {
 			p.last[uid] = other
 		}
 	}
@@ -205,12 +213,11 @@ func (r *record) merge(p *page, found *corev1.ConfigMap) map[types.UID]given {
 
 // store writes a ConfigMap if it still has this version, or creates it if version is empty. It
 // returns the new version.
-func (r *record) store(ctx context.Context, p *page, last map[types.UID]given, version string) (string, error) {
+func (r *Record) store(ctx context.Context, p *page, last map[types.UID]Given, version string) (string, error) {
 	c := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: p.name, ResourceVersion: version, Labels: maps.Clone(configMapLabels)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: p.name, ResourceVersion: version, Labels: maps.Clone(pageLabels)},
 		Data:       p.form.write(last),
 	}
-	c.Labels["app.kubernetes.io/component"] = "record"
 	write := func() error { return r.cached.Update(ctx, c, client.FieldOwner(v1alpha1.FieldManager)) }
 	if version == "" {
 		write = func() error { return r.cached.Create(ctx, c, client.FieldOwner(v1alpha1.FieldManager)) }
@@ -226,6 +233,17 @@ func isOlder(found, seen string) bool {
 	return err == nil && order < 0
 }
 
-func (r *record) key(name string) client.ObjectKey {
+func (r *Record) key(name string) client.ObjectKey {
 	return client.ObjectKey{Namespace: r.namespace, Name: name}
+}
+
+// get returns a ConfigMap of the record, or nil if there is none.
+func (r *Record) get(ctx context.Context, name string) (*corev1.ConfigMap, error) {
+	var found corev1.ConfigMap
+	if err := r.live.Get(ctx, r.key(name), &found); apierrors.IsNotFound(err) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("read ConfigMap %s: %w", r.key(name), err)
+	}
+	return &found, nil
 }

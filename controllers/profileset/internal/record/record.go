@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package profileset
+package record
 
 import (
 	"context"
@@ -28,13 +28,13 @@ const (
 	earlierPause = 10 * time.Minute
 )
 
-// record has the namespaces that were ever served, with the last set of each. It is in the
+// Record has the namespaces that were ever served, with the last set of each. It is in the
 // ConfigMaps of the operator's own namespace that pageOf names, which administrators of other
 // namespaces can't write. The operator creates them, so they stay when the chart is uninstalled.
 //
 // It is written after the sets, so no current set is ever older than the record. Only the leader
 // uses it. It is safe for concurrent use.
-type record struct {
+type Record struct {
 	// cached lists the namespaces and writes the pages. live reads the pages from the API server.
 	cached    client.Client
 	live      client.Reader
@@ -51,18 +51,19 @@ type record struct {
 	changed chan struct{}
 }
 
-func newRecord(cached client.Client, live client.Reader, namespace string) *record {
-	return &record{cached: cached, live: live, namespace: namespace, changed: make(chan struct{}, 1)}
+// New returns the record in a namespace, which is the namespace of the operator. [Record.Of] reads it.
+func New(cached client.Client, live client.Reader, namespace string) *Record {
+	return &Record{cached: cached, live: live, namespace: namespace, changed: make(chan struct{}, 1)}
 }
 
-// of returns the last set of a namespace. It returns false for a namespace that was never served.
+// Of returns the last set of a namespace. It returns false for a namespace that was never served.
 // The first call reads the record.
-func (r *record) of(ctx context.Context, namespace *corev1.Namespace) (given, bool, error) {
+func (r *Record) Of(ctx context.Context, namespace *corev1.Namespace) (Given, bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.pages == nil {
 		if err := r.load(ctx); err != nil {
-			return given{}, false, err
+			return Given{}, false, err
 		}
 	}
 	last, served := r.pages[pageOf(namespace.UID)].last[namespace.UID]
@@ -72,7 +73,7 @@ func (r *record) of(ctx context.Context, namespace *corev1.Namespace) (given, bo
 // load reads the record without namespaces that are gone. If the page and the record of an
 // earlier version differ, the higher revision counts, because an operator of that version may
 // have been installed meanwhile.
-func (r *record) load(ctx context.Context) error {
+func (r *Record) load(ctx context.Context) error {
 	var namespaces corev1.NamespaceList
 	if err := r.cached.List(ctx, &namespaces); err != nil {
 		return fmt.Errorf("list the namespaces: %w", err)
@@ -81,18 +82,18 @@ func (r *record) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	pages, stored := map[string]*page{}, map[string]map[types.UID]given{}
+	pages, stored := map[string]*page{}, map[string]map[types.UID]Given{}
 	for _, name := range pageNames() {
 		if pages[name], err = r.read(ctx, name, lines); err != nil {
 			return err
 		}
-		stored[name], pages[name].last = pages[name].last, map[types.UID]given{}
+		stored[name], pages[name].last = pages[name].last, map[types.UID]Given{}
 	}
 	for i := range namespaces.Items {
 		uid := namespaces.Items[i].UID
 		p, name := pages[pageOf(uid)], pageOf(uid)
 		last, served := stored[name][uid]
-		if before, had := earlier.last[uid]; had && (!served || before.revision > last.revision) {
+		if before, had := earlier.last[uid]; had && (!served || before.Revision > last.Revision) {
 			last, served, p.changed = before, true, true
 			r.change()
 		}
@@ -104,24 +105,24 @@ func (r *record) load(ctx context.Context) error {
 	return nil
 }
 
-// note records the set of a namespace, and requests a write of its page.
-func (r *record) note(namespace *corev1.Namespace, now given) {
+// Note records the set of a namespace, and requests a write of its page.
+func (r *Record) Note(namespace *corev1.Namespace, now Given) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.pages[pageOf(namespace.UID)]
 	if p == nil {
 		return // the record was not read
 	}
-	if last, served := p.last[namespace.UID]; served && last.revision >= now.revision {
+	if last, served := p.last[namespace.UID]; served && last.Revision >= now.Revision {
 		return
 	}
 	p.last[namespace.UID], p.changed = now, true
 	r.change()
 }
 
-// drop removes a namespace that is gone. If the process has not read the record yet, drop does
+// Drop removes a namespace that is gone. If the process has not read the record yet, Drop does
 // nothing, because load leaves out namespaces that are gone.
-func (r *record) drop(namespace types.UID) {
+func (r *Record) Drop(namespace types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.pages[pageOf(namespace)]
@@ -137,15 +138,15 @@ func (r *record) drop(namespace types.UID) {
 }
 
 // change requests a write of the pages that changed.
-func (r *record) change() {
+func (r *Record) change() {
 	select {
 	case r.changed <- struct{}{}:
 	default:
 	}
 }
 
-// run writes changed pages until ctx ends, and once more at the end.
-func (r *record) run(ctx context.Context) error {
+// Run writes changed pages until ctx ends, and once more at the end.
+func (r *Record) Run(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
@@ -168,7 +169,7 @@ func (r *record) run(ctx context.Context) error {
 }
 
 // write writes the pages that changed. After a failure a page is tried again.
-func (r *record) write(ctx context.Context) {
+func (r *Record) write(ctx context.Context) {
 	for _, p := range r.changedPages() {
 		if err := r.put(ctx, p); err != nil {
 			log.FromContext(ctx).Error(err, "the record of what namespaces were given could not be written; a set that is put back while no operator runs may not be noticed")
@@ -180,7 +181,7 @@ func (r *record) write(ctx context.Context) {
 	}
 }
 
-func (r *record) changedPages() (changed []*page) {
+func (r *Record) changedPages() (changed []*page) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, name := range pageNames() {
@@ -193,9 +194,9 @@ func (r *record) changedPages() (changed []*page) {
 
 // writeEarlier writes the record for operators of earlier versions, if it fits into their form.
 // Without it, they would trust any set of a namespace that was created since the upgrade.
-func (r *record) writeEarlier(ctx context.Context) {
+func (r *Record) writeEarlier(ctx context.Context) {
 	r.mu.Lock()
-	all, p := map[types.UID]given{}, r.earlier
+	all, p := map[types.UID]Given{}, r.earlier
 	for _, each := range r.pages {
 		maps.Copy(all, each.last)
 	}
