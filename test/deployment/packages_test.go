@@ -44,7 +44,7 @@ func fetch(t *testing.T) packages {
 		}
 	}
 	// apt gets lists and a cache of its own, so that the machine's own stay.
-	apt := []string{"-q", "-o", "Dir::State::lists=" + filepath.Join(state, "lists"), "-o", "Dir::Cache=" + state, "-o", "APT::Sandbox::User=root"}
+	apt := []string{"-q", "-o", "Acquire::Retries=3", "-o", "Dir::State::lists=" + filepath.Join(state, "lists"), "-o", "Dir::Cache=" + state, "-o", "APT::Sandbox::User=root"}
 	command(t, archives, "apt-get", append(apt, "update")...)
 	command(t, archives, "apt-get", append(append(apt, "download"), debian...)...)
 	debs, err := filepath.Glob(filepath.Join(archives, "*.deb"))

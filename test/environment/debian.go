@@ -51,13 +51,14 @@ func debianFolder(ctx context.Context, progress io.Writer, cache, name string, a
 	if err := os.Mkdir(filepath.Join(work, "partial"), 0o755); err != nil { // apt-get needs this folder
 		return "", err
 	}
+	const retries = "--option=Acquire::Retries=3" // an archive may not answer once
 	download := func() error {
-		_, err := Command(ctx, work, nil, "apt-get", arguments(work)...)
+		_, err := Command(ctx, work, nil, "apt-get", append([]string{retries}, arguments(work)...)...)
 		return err
 	}
 	if err := download(); err != nil {
 		// The machine's package lists may be old or absent. apt-get does not wait for another one that updates them.
-		if _, err := Command(ctx, "", nil, "flock", "/var/lib/apt/lists", "apt-get", "update"); err != nil {
+		if _, err := Command(ctx, "", nil, "flock", "/var/lib/apt/lists", "apt-get", retries, "update"); err != nil {
 			return "", err
 		}
 		if err := download(); err != nil {
