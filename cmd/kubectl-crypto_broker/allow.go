@@ -48,6 +48,9 @@ Then it waits until the namespaces should serve the profile.`,
 		if len(args) == 0 {
 			return program.Usagef("found no argument, expected one profile such as cprof/NAME")
 		}
+		if *timeout <= 0 {
+			return program.Usagef("--timeout is %s, expected a time such as 30s", *timeout)
+		}
 		object, err := parseProfile(args[0])
 		if err != nil {
 			return err

@@ -124,6 +124,17 @@ func withheldChanges(ctx context.Context, client kubernetes.Interface, namespace
 	if object == (profileName{}) {
 		return changes, nil
 	}
+	if namespace == "" && !effective.Has(sets, object.kind, object.name) {
+		// It may be for namespaces without a set, where nothing can be withheld.
+		all := &effective.Set{}
+		if all.Namespaced, err = effective.NamespacedProfiles(ctx, client, ""); err != nil {
+			return nil, err
+		}
+		if all.Cluster, err = effective.ClusterProfiles(ctx, client); err != nil {
+			return nil, err
+		}
+		sets = append(sets, all)
+	}
 	if !effective.Has(sets, object.kind, object.name) {
 		return nil, fmt.Errorf("there is no %s %q in %s", object.kind, object.name, cmp.Or(namespacePhrase(namespace), "any namespace"))
 	}

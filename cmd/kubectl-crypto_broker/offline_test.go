@@ -158,6 +158,7 @@ func TestAWrongCommandLineIsOneClearSentence(t *testing.T) {
 		"nothing to restart":                {[]string{"restart"}, program.ExitUsage, "expected either workloads as KIND/NAME, or one or more of --missing, --outdated and --refused"},
 		"both to restart":                   {[]string{"restart", "deploy/a", "--missing"}, program.ExitUsage, "expected either workloads as KIND/NAME"},
 		"what can't be restarted":           {[]string{"restart", "pod/a"}, program.ExitUsage, `found "pod/a", expected deployment/NAME, statefulset/NAME or daemonset/NAME`},
+		"no time to be served":              {[]string{"allow", "cprof/a", "--timeout", "0s"}, program.ExitUsage, "--timeout is 0s, expected a time such as 30s"},
 		"no time to come up":                {[]string{"restart", "deploy/a", "--timeout", "0s"}, program.ExitUsage, "--timeout is 0s, expected a time such as 10m"},
 		"one workload in all":               {[]string{"restart", "deploy/a", "-A"}, program.ExitUsage, "--all-namespaces is for --missing, --outdated and --refused"},
 		"no manifest":                       {[]string{"inject"}, program.ExitUsage, "no manifest given: expected -f FILE, or -f - for standard input"},

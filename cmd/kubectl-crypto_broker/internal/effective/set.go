@@ -23,6 +23,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/apierror"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/installation"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/text"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/downgrade"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
@@ -86,6 +87,9 @@ func list[T any](ctx context.Context, client kubernetes.Interface, path ...strin
 	for next := ""; ; {
 		raw, err := apierror.Body(client.CoreV1().RESTClient().Get().AbsPath(segments...).
 			Param("limit", fmt.Sprint(installation.Page)).Param("continue", next).Do(ctx))
+		if resource := path[len(path)-1]; apierrors.IsNotFound(err) { // a list of nothing is found
+			return nil, fmt.Errorf("the API server has no resource %s.%s: is the operator installed? %s check says more", resource, v1alpha1.GroupVersion.Group, text.Plugin)
+		}
 		if err != nil {
 			return nil, err
 		}
