@@ -498,6 +498,17 @@ var cases = map[string]comparing{
 		change: func(p *profile.Profile) { p.API.Session.Protocols[0] = "session-hpke-x-wing" },
 		weaker: map[string]string{"API.Session": "InitSession, OpenRequest, SealReply, CloseSession and RekeySession are no longer approved by FIPS 140-3: Protocols has session-hpke-x-wing, which FIPS 140-3 does not approve"},
 	},
+	"sessions that a quantum computer can decrypt later": {
+		base: func(p *profile.Profile) { native(p.API.Session, "session-hpke-x-wing") },
+		change: func(p *profile.Profile) {
+			p.API.Session.Protocols = []string{"session-hpke-x-wing", "session-hpke-p256"}
+		},
+		weaker: map[string]string{"API.Session.Protocols": "clients may speak session-hpke-p256, which the profile refused"},
+	},
+	"sessions with X-Wing beside those that a quantum computer can decrypt": {
+		base:   func(p *profile.Profile) { native(p.API.Session, "session-hpke-p256", "session-hpke-x-wing") },
+		change: func(p *profile.Profile) { p.API.Session.Protocols = []string{"session-hpke-p256"} },
+	},
 	"sessions that do not authenticate the broker": {
 		base: func(p *profile.Profile) { native(p.API.Session, "session-hpke-p256") },
 		change: func(p *profile.Profile) {

@@ -21,8 +21,12 @@ func (c *comparison) session(old, changed side) {
 	listed := func(protocol string) bool {
 		return slices.ContainsFunc(before.Protocols, func(was string) bool { return strings.EqualFold(was, protocol) })
 	}
-	// A version that authenticates the broker is not weaker than any other version.
-	added := slices.DeleteFunc(slices.Clone(after.Protocols), func(protocol string) bool { return listed(protocol) || isNative(protocol) })
+	// A version that authenticates the broker is not weaker than another version, unless a quantum
+	// computer can decrypt later what was recorded, where it never could.
+	resisted := !slices.ContainsFunc(before.Protocols, func(protocol string) bool { return !resistsQuantum(protocol) })
+	added := slices.DeleteFunc(slices.Clone(after.Protocols), func(protocol string) bool {
+		return listed(protocol) || isNative(protocol) && (!resisted || resistsQuantum(protocol))
+	})
 	if len(added) > 0 {
 		c.add(at+"Protocols", strings.Join(before.Protocols, ", "), strings.Join(after.Protocols, ", "), "clients may speak %s, which the profile refused", strings.Join(added, ", "))
 	}
@@ -73,6 +77,15 @@ func (c *comparison) sessionSignature(before, after *profile.Session) {
 func isNative(protocol string) bool {
 	version, known := algorithm.FindSession(protocol)
 	return known && version.IsNative()
+}
+
+// resistsQuantum reports whether the key agreement of a protocol is made to resist quantum
+// computers. Of a hybrid, an attacker has to break both halves.
+func resistsQuantum(protocol string) bool {
+	version, known := algorithm.FindSession(protocol)
+	return known && slices.ContainsFunc(version.Primitives(), func(half []algorithm.Primitive) bool {
+		return !slices.ContainsFunc(half, func(p algorithm.Primitive) bool { return p.Kind == algorithm.Classical })
+	})
 }
 
 func (c *comparison) longer(field, sentence string, before, after time.Duration) {
