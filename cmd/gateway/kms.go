@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"path/filepath"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
@@ -127,9 +128,11 @@ func serveKMS(ctx context.Context, c *kmsConfig, types providers.Types, logger *
 	lasting, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	stack := keys.NewStack(nil)
-	metrics := newKMSMetrics()
-	plugin := kmsplugin.New(kmsplugin.Options{Keys: stack, Key: c.key, OldKeys: c.oldKeys, Logger: logger, Observe: metrics.observe})
-	metrics.plugin = plugin
+	metrics := kmsplugin.NewMetrics(durationBuckets)
+	plugin := kmsplugin.New(kmsplugin.Options{Keys: stack, Key: c.key, OldKeys: c.oldKeys, Logger: logger, Metrics: metrics})
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(metrics)
+	describeProgram(registry)
 	followed, err := providers.Follow(lasting, c.providersDir, types, func(all map[string]keys.Provider) {
 		stack.Use(all)
 		plugin.Forget()
@@ -154,7 +157,7 @@ func serveKMS(ctx context.Context, c *kmsConfig, types providers.Types, logger *
 		if err != nil {
 			return fmt.Errorf("open the status port %s: %w", c.statusAddress, err)
 		}
-		status := newStatus(http.NewServeMux(), plugin.Ready, metrics.registry, logger)
+		status := newStatus(http.NewServeMux(), plugin.Ready, registry, logger)
 		group.Go(func() error {
 			if err := status.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 				return fmt.Errorf("serve the status port: %w", err)

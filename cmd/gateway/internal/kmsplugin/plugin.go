@@ -56,8 +56,8 @@ type Options struct {
 	// OldKeys are keys that only unwrap: <provider>/<id>.
 	OldKeys []string
 	Logger  *slog.Logger
-	// Observe is called at the end of each call with the name of its method. It may be nil.
-	Observe func(method string, code codes.Code, took time.Duration)
+	// Metrics count the calls of the plugin, and of no other plugin. They may be nil.
+	Metrics *Metrics
 	// Now returns the time. It may be nil.
 	Now func() time.Time
 }
@@ -99,7 +99,11 @@ func New(o Options) *Plugin {
 		o.Now = time.Now
 	}
 	provider, _ := keys.SplitID(o.Key)
-	return &Plugin{options: o, provider: provider}
+	p := &Plugin{options: o, provider: provider}
+	if o.Metrics != nil {
+		o.Metrics.plugin = p
+	}
+	return p
 }
 
 // Encrypt implements the service.

@@ -50,8 +50,8 @@ func (p *Plugin) serve(ctx context.Context, r any, info *grpc.UnaryServerInfo, h
 			p.options.Logger.ErrorContext(ctx, "a call failed because of a defect in the KMS plugin; other requests are not affected", "method", info.FullMethod, "cause", cause, "stack", stack)
 			reply, err = nil, status.Error(codes.Internal, "failed because of a defect in the KMS plugin; its log has the details")
 		}
-		if p.options.Observe != nil {
-			p.options.Observe(path.Base(info.FullMethod), status.Code(err), time.Since(began))
+		if p.options.Metrics != nil {
+			p.options.Metrics.observe(path.Base(info.FullMethod), status.Code(err), time.Since(began))
 		}
 	}()
 	return handle(ctx, r)
