@@ -50,26 +50,22 @@ func (c *comparison) wrapAlgorithms(field string, before, after *profile.DataKey
 	}
 }
 
-// firstAlgorithms finds wrapping keys that wrap new data keys with a weaker algorithm than before:
-// a key wraps with the first one of the list that it has, in requests with a context with the
-// first one that binds a context.
+// firstAlgorithms finds a kind of wrapping keys that wraps new data keys with a weaker algorithm
+// than before. A key wraps with the first algorithm of the list that it has.
 func (c *comparison) firstAlgorithms(field string, before, after *profile.DataKeys) {
 	for _, with := range wrappings(after) {
-		for _, binds := range []bool{false, true} {
-			is, was := firstAlgorithm(after, with.Key(), binds), firstAlgorithm(before, with.Key(), binds)
-			if is == with && was.IsKnown() && is != was && !replaces(is, was) {
-				c.add(field, strings.Join(before.WrapAlgs, ", "), strings.Join(after.WrapAlgs, ", "), "new data keys are wrapped with %s, they were wrapped with %s", is, was)
-				return
-			}
+		is, was := firstAlgorithm(after, with.Key()), firstAlgorithm(before, with.Key())
+		if was.IsKnown() && is != was && !replaces(is, was) {
+			c.add(field, strings.Join(before.WrapAlgs, ", "), strings.Join(after.WrapAlgs, ", "), "new data keys are wrapped with %s, they were wrapped with %s", is, was)
+			return
 		}
 	}
 }
 
-// firstAlgorithm returns the algorithm with which a kind of keys wraps, or 0 if there is none. If
-// binds is set, the algorithm has to bind a context.
-func firstAlgorithm(d *profile.DataKeys, key algorithm.WrappingKey, binds bool) algorithm.Wrapping {
+// firstAlgorithm returns the algorithm with which a kind of keys wraps, or 0 if there is none.
+func firstAlgorithm(d *profile.DataKeys, key algorithm.WrappingKey) algorithm.Wrapping {
 	for _, with := range wrappings(d) {
-		if with.Key() == key && (with.BindsContext() || !binds) {
+		if with.Key() == key {
 			return with
 		}
 	}
