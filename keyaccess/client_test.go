@@ -37,8 +37,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/federation"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/keyring"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/limit"
-	"github.com/crypto-broker/crypto-broker-operator/keyaccess/policy"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/request"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/tdfpolicy"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/wrapping"
 	"github.com/crypto-broker/crypto-broker-operator/test/issuer"
 )
@@ -112,8 +112,8 @@ func parseKey(t testing.TB, text string) wrapping.Key {
 
 // setting has the settings of a service that a test can change.
 type setting struct {
-	rules       policy.Rules
-	authorizer  policy.Authorizer // if it is nil, the rules decide
+	rules       tdfpolicy.Rules
+	authorizer  tdfpolicy.Authorizer // if it is nil, the rules decide
 	fips        bool
 	limits      request.Limits
 	bodyBytes   int
@@ -183,7 +183,7 @@ func listen(t testing.TB, from *issuer.Issuer) *service {
 func (x *service) serve(t testing.TB, s setting) {
 	t.Helper()
 	if s.rules.Check() != nil {
-		s.rules = policy.Rules{AllowAllAuthenticated: true}
+		s.rules = tdfpolicy.Rules{AllowAllAuthenticated: true}
 	}
 	if s.limits == (request.Limits{}) {
 		s.limits = request.Limits{Objects: 20, Policy: 4096}

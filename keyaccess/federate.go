@@ -14,7 +14,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/grpc/opentdf/kas"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/federation"
-	"github.com/crypto-broker/crypto-broker-operator/keyaccess/policy"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/tdfpolicy"
 )
 
 // maxPeerText is the size in bytes of the longest failure that a peer may report of a data key.
@@ -209,7 +209,7 @@ func (s *Service) servePeer(r *http.Request) (string, error) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), s.Limits.Time)
 	defer cancel()
-	release.origin = policy.Origin{Address: address(r), Peer: asked.By}
+	release.origin = tdfpolicy.Origin{Address: address(r), Peer: asked.By}
 	release.locate(asked.Objects)
 	response, err := release.respond(ctx, asked.Request)
 	if err != nil {

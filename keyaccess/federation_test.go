@@ -21,7 +21,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/grpc/opentdf/kas"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/caller"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/federation"
-	"github.com/crypto-broker/crypto-broker-operator/keyaccess/policy"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/tdfpolicy"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/wrapping"
 	"github.com/crypto-broker/crypto-broker-operator/test/issuer"
 )
@@ -327,7 +327,7 @@ func TestRulesOfEachServiceDecideAboutItsShares(t *testing.T) {
 	const secret = "https://example.com/attr/level/value/secret"
 	m := federate(t, 3, func(of int, _ []*member, _ *federation.Config, s *setting) {
 		if of == 1 {
-			s.rules = policy.Rules{Attributes: []policy.Rule{{Attribute: secret, Claim: []string{"clearance"}, AnyOf: []string{"secret"}}}}
+			s.rules = tdfpolicy.Rules{Attributes: []tdfpolicy.Rule{{Attribute: secret, Claim: []string{"clearance"}, AnyOf: []string{"secret"}}}}
 		}
 	})
 	if found := askAll(t, parseKey(t, privateKeys()[wrapping.RSA2048]), m); fmt.Sprint(found) != fmt.Sprint([]string{"0", forbidden, "2"}) {

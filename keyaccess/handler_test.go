@@ -19,7 +19,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/grpc/opentdf/kas"
 	"github.com/crypto-broker/crypto-broker-operator/api/grpc/opentdf/wellknownconfiguration"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/caller"
-	"github.com/crypto-broker/crypto-broker-operator/keyaccess/policy"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/tdfpolicy"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/wrapping"
 )
 
@@ -89,11 +89,11 @@ func TestACallerWithAPlainTokenNeedsNoKeyWhereThatIsAllowed(t *testing.T) {
 // defective is an Authorizer that panics.
 type defective struct{}
 
-func (defective) Permits(context.Context, caller.Caller, policy.Object) bool { return true }
+func (defective) Permits(context.Context, caller.Caller, tdfpolicy.Object) bool { return true }
 
 func (defective) Revision() uint64 { return 0 }
 
-func (defective) Authorize(context.Context, caller.Caller, policy.Object) error { panic("a secret") }
+func (defective) Authorize(context.Context, caller.Caller, tdfpolicy.Object) error { panic("a secret") }
 
 func TestADefectIsLoggedWithoutItsText(t *testing.T) {
 	log := &written{}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/caller"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/limit"
-	"github.com/crypto-broker/crypto-broker-operator/keyaccess/policy"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/tdfpolicy"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/wrapping"
 )
 
@@ -90,11 +90,11 @@ func TestAServiceWithTooManyRequestsRefusesFurtherOnesInEachProtocol(t *testing.
 // slow is an Authorizer that takes all the time of a request.
 type slow struct{}
 
-func (slow) Permits(context.Context, caller.Caller, policy.Object) bool { return true }
+func (slow) Permits(context.Context, caller.Caller, tdfpolicy.Object) bool { return true }
 
 func (slow) Revision() uint64 { return 0 }
 
-func (slow) Authorize(ctx context.Context, _ caller.Caller, _ policy.Object) error {
+func (slow) Authorize(ctx context.Context, _ caller.Caller, _ tdfpolicy.Object) error {
 	if _, limited := ctx.Deadline(); limited {
 		<-ctx.Done()
 	}

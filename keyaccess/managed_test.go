@@ -26,8 +26,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/grpc/opentdf/kas"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/datakeycache"
-	"github.com/crypto-broker/crypto-broker-operator/keyaccess/policy"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/request"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/tdfpolicy"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/wrapping"
 )
 
@@ -156,7 +156,7 @@ func newCache(t testing.TB) *datakeycache.Cache {
 
 // revised is an authorizer whose policies change.
 type revised struct {
-	policy.Authorizer
+	tdfpolicy.Authorizer
 	revision atomic.Uint64
 }
 
@@ -180,7 +180,7 @@ func TestADataKeyIsTakenFromTheCacheOnlyForTheSameRequest(t *testing.T) {
 	for _, algorithm := range []wrapping.Algorithm{wrapping.RSA2048, wrapping.P256} {
 		t.Run(string(algorithm), func(t *testing.T) {
 			m := &manager{}
-			authorizer := &revised{Authorizer: &policy.Rules{AllowAllAuthenticated: true}}
+			authorizer := &revised{Authorizer: &tdfpolicy.Rules{AllowAllAuthenticated: true}}
 			x := start(t, setting{manager: m, dataKeys: newCache(t), authorizer: authorizer})
 			client, dataKey, body := parseKey(t, privateKeys()[wrapping.P256]), newDataKey(), policyBody(plainPolicy)
 			object := managedObject(t, algorithm, dataKey, body)

@@ -17,7 +17,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/caller"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/limit"
-	"github.com/crypto-broker/crypto-broker-operator/keyaccess/policy"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/tdfpolicy"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/wrapping"
 	"github.com/crypto-broker/crypto-broker-operator/test/issuer"
 )
@@ -137,26 +137,26 @@ func occupied(t *testing.T) *limit.Shedder {
 // denying is an Authorizer that permits nothing.
 type denying struct{}
 
-func (denying) Permits(context.Context, caller.Caller, policy.Object) bool { return false }
+func (denying) Permits(context.Context, caller.Caller, tdfpolicy.Object) bool { return false }
 
 func (denying) Revision() uint64 { return 0 }
 
-func (denying) Authorize(context.Context, caller.Caller, policy.Object) error {
+func (denying) Authorize(context.Context, caller.Caller, tdfpolicy.Object) error {
 	return errors.New("nothing is permitted")
 }
 
 func TestEachDataKeyHasOneResult(t *testing.T) {
 	client, dataKey, body := parseKey(t, privateKeys()[wrapping.P256]), newDataKey(), policyBody(plainPolicy)
 	for name, c := range map[string]struct {
-		rules  policy.Authorizer
+		rules  tdfpolicy.Authorizer
 		change func(*kas.KeyAccess)
 		result keyaccess.Result
 	}{
-		"permitted":                {&policy.Rules{AllowAllAuthenticated: true}, nil, keyaccess.Released},
+		"permitted":                {&tdfpolicy.Rules{AllowAllAuthenticated: true}, nil, keyaccess.Released},
 		"not permitted":            {denying{}, nil, keyaccess.Denied},
-		"of an unknown type":       {&policy.Rules{AllowAllAuthenticated: true}, func(o *kas.KeyAccess) { o.KeyType = "remote" }, keyaccess.Unsupported},
-		"with another binding":     {&policy.Rules{AllowAllAuthenticated: true}, func(o *kas.KeyAccess) { o.PolicyBinding.Hash = "AAAA" }, keyaccess.Invalid},
-		"with an unknown key's id": {&policy.Rules{AllowAllAuthenticated: true}, func(o *kas.KeyAccess) { o.Kid = "nobody" }, keyaccess.Invalid},
+		"of an unknown type":       {&tdfpolicy.Rules{AllowAllAuthenticated: true}, func(o *kas.KeyAccess) { o.KeyType = "remote" }, keyaccess.Unsupported},
+		"with another binding":     {&tdfpolicy.Rules{AllowAllAuthenticated: true}, func(o *kas.KeyAccess) { o.PolicyBinding.Hash = "AAAA" }, keyaccess.Invalid},
+		"with an unknown key's id": {&tdfpolicy.Rules{AllowAllAuthenticated: true}, func(o *kas.KeyAccess) { o.Kid = "nobody" }, keyaccess.Invalid},
 	} {
 		t.Run(name, func(t *testing.T) {
 			seen := newWatcher()

@@ -20,8 +20,8 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/grpc/opentdf/kas"
-	"github.com/crypto-broker/crypto-broker-operator/keyaccess/policy"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/request"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/tdfpolicy"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/wrapping"
 	"github.com/crypto-broker/crypto-broker-operator/test/issuer"
 )
@@ -147,7 +147,7 @@ func TestADataKeyIsReleasedFromEachKeyToEachKey(t *testing.T) {
 }
 
 func TestWhatDependsOnASecretFailsWithOneText(t *testing.T) {
-	x := start(t, setting{rules: policy.Rules{AllowWithoutAttributes: true}})
+	x := start(t, setting{rules: tdfpolicy.Rules{AllowWithoutAttributes: true}})
 	client := parseKey(t, privateKeys()[wrapping.P256])
 	body, other := policyBody(plainPolicy), policyBody(`{"uuid":"2","body":{"dataAttributes":[],"dissem":[]}}`)
 	attack := map[string]func(object *kas.KeyAccess, sent *string){
@@ -297,7 +297,7 @@ func TestARequestOfTheFirstVersionHasOneResult(t *testing.T) {
 func TestRulesDecideWhoMayHaveADataKey(t *testing.T) {
 	const secret = "https://example.com/attr/level/value/secret"
 	log := &written{}
-	x := start(t, setting{log: log, rules: policy.Rules{Attributes: []policy.Rule{{Attribute: secret, Claim: []string{"clearance"}, AnyOf: []string{"secret"}}}}})
+	x := start(t, setting{log: log, rules: tdfpolicy.Rules{Attributes: []tdfpolicy.Rule{{Attribute: secret, Claim: []string{"clearance"}, AnyOf: []string{"secret"}}}}})
 	client, dataKey := parseKey(t, privateKeys()[wrapping.P256]), newDataKey()
 	body := policyBody(`{"body":{"dataAttributes":[{"attribute":"` + secret + `"}]}}`)
 	for level, expected := range map[string]string{"secret": "", "public": forbidden} {

@@ -21,8 +21,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/federation"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/keyring"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/limit"
-	"github.com/crypto-broker/crypto-broker-operator/keyaccess/policy"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/request"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/tdfpolicy"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/wrapping"
 )
 
@@ -58,7 +58,7 @@ type Options struct {
 	Issuer     string
 	Keys       func() *keyring.Ring
 	Verifier   Verifier
-	Authorizer policy.Authorizer
+	Authorizer tdfpolicy.Authorizer
 	Limits     Limits
 	// Rates limits callers and tenants. It is nil without a limit.
 	Rates *limit.Rates
@@ -210,7 +210,7 @@ type release struct {
 	// located has where each data key is, by policy and place in the policy.
 	located [][]location
 	asking  *federation.Asking // nil if no peer is asked
-	origin  policy.Origin
+	origin  tdfpolicy.Origin
 }
 
 // atOneTime is the maximum number of data keys of one policy that are unwrapped at one time: the
@@ -219,7 +219,7 @@ const atOneTime = 8
 
 // policy returns the results for the data keys of one policy, in their order. Those of other services have no result yet.
 func (r *release) policy(ctx context.Context, wanted *kas.UnsignedRewrapRequest_WithPolicyRequest, located []location) ([]*kas.KeyAccessRewrapResult, error) {
-	parsed, parseErr := policy.Parse(wanted.GetPolicy().GetBody())
+	parsed, parseErr := tdfpolicy.Parse(wanted.GetPolicy().GetBody())
 	results := make([]*kas.KeyAccessRewrapResult, len(wanted.GetKeyAccessObjects()))
 	var here []int
 	for i, object := range wanted.GetKeyAccessObjects() {

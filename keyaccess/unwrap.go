@@ -14,7 +14,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/datakeycache"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/keyring"
-	"github.com/crypto-broker/crypto-broker-operator/keyaccess/policy"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/tdfpolicy"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/wrapping"
 )
 
@@ -23,13 +23,13 @@ type sealed struct {
 	*release
 	*kas.KeyAccess
 	body     string
-	parsed   policy.Policy
+	parsed   tdfpolicy.Policy
 	readable bool // parsed is the policy
 }
 
 // asked returns what the authorizer decides about if a key unwraps the data key.
-func (o *sealed) asked(keyID string) policy.Object {
-	return policy.Object{Policy: o.parsed, KeyID: keyID, KeyType: o.GetKeyType(), Origin: o.origin}
+func (o *sealed) asked(keyID string) tdfpolicy.Object {
+	return tdfpolicy.Object{Policy: o.parsed, KeyID: keyID, KeyType: o.GetKeyType(), Origin: o.origin}
 }
 
 // dataKey returns the data key for the caller, or the text of a failure.

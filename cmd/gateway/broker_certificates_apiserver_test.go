@@ -25,7 +25,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/gateway"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/providers"
-	"github.com/crypto-broker/crypto-broker-operator/cmd/gateway/internal/cluster"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/gateway/internal/podauth"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/signing"
 	"github.com/crypto-broker/crypto-broker-operator/test/apiserver"
 )
@@ -71,7 +71,7 @@ func TestWithItsFlagTheGatewayNeedsTokenAndCertificateOfOnePod(t *testing.T) {
 		dir := t.TempDir()
 		broker, err := gateway.New(gateway.Options{
 			Address: g.listener.Addr().String(), Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), CertificateFile: certificate,
-			TokenFile: write(t, filepath.Join(dir, "token"), shop.token(t, cluster.Audience)), AuthoritiesFile: write(t, filepath.Join(dir, "ca.crt"), authority),
+			TokenFile: write(t, filepath.Join(dir, "token"), shop.token(t, podauth.Audience)), AuthoritiesFile: write(t, filepath.Join(dir, "ca.crt"), authority),
 		})
 		if err != nil {
 			t.Fatal(err)

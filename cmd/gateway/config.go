@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/tlsprovider"
-	"github.com/crypto-broker/crypto-broker-operator/cmd/gateway/internal/cluster"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/gateway/internal/podauth"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/logs"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/logs/libraries"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
@@ -52,7 +52,7 @@ func (c *config) flags() *pflag.FlagSet {
 	f.StringVar(&c.certificates, "certificate-dir", "", "`directory` with tls.crt and tls.key of the gateway in PEM, which another program renews; read again when they change; required")
 	f.StringVar(&c.trustedKeys, "trusted-keys-file", "", "`file` with the operator's public keys, each ed25519: and base64, with commas or line breaks between them; only sets of profiles with a signature by one of them are used; read again for each set; required")
 	f.StringVar(&c.brokerAuthorities, "broker-authorities-file", "", "`file` with the authorities of the certificates of brokers in PEM; brokers then need a certificate of their pod; read again for each connection; no certificate is needed if empty")
-	f.StringVar(&c.audience, "audience", cluster.Audience, "`audience` that the tokens of pods must have")
+	f.StringVar(&c.audience, "audience", podauth.Audience, "`audience` that the tokens of pods must have")
 	f.BoolVar(&c.checkPodAddress, "check-pod-address", true, "accept the token of a pod only from an address of the pod; false is for networks that replace the addresses of pods")
 	f.BoolVar(&c.hostNetworkPods, "host-network-pods", false, "let pods on the network of their node use the gateway; they have no address of their own, so their tokens are accepted from every address")
 	f.StringVar(&c.operatorNamespace, "operator-namespace", "", "`namespace` of the operator, which has the Secrets of ClusterKeyProviders [POD_NAMESPACE]")
@@ -88,7 +88,7 @@ func (c *config) check() error {
 	expect(isAddress(c.address), "bind-address", c.address, `an address with a port such as ":8443"`)
 	expect(c.statusAddress == "0" || isAddress(c.statusAddress), "status-bind-address", c.statusAddress, `an address with a port such as ":8081", or 0 for none`)
 	expect(c.certificates != "", "certificate-dir", "", "the directory of tls.crt and tls.key")
-	expect(c.audience != "", "audience", "", "the audience of the tokens of pods, such as "+cluster.Audience)
+	expect(c.audience != "", "audience", "", "the audience of the tokens of pods, such as "+podauth.Audience)
 	expect(len(validation.IsDNS1123Label(c.operatorNamespace)) == 0, "operator-namespace", c.operatorNamespace, "the name of the operator's namespace (or set POD_NAMESPACE)")
 	expect(c.shutdownDelay >= 0, "shutdown-delay", c.shutdownDelay.String(), "0s or more")
 	expect(c.tlsProvider == tlsprovider.Go || c.tlsProvider == tlsprovider.OpenSSL, "tls-provider", c.tlsProvider, tlsprovider.Go+" or "+tlsprovider.OpenSSL)

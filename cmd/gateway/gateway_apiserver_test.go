@@ -32,7 +32,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/gateway"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/providers"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
-	"github.com/crypto-broker/crypto-broker-operator/cmd/gateway/internal/cluster"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/gateway/internal/podauth"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/providerreport"
 	"github.com/crypto-broker/crypto-broker-operator/test/apiserver"
 )
@@ -172,7 +172,7 @@ func TestAPodUsesTheKeysOfItsNamespaceAndOfNoOther(t *testing.T) {
 
 	// Each namespace has its own key of the same name, and the broker of one cannot use the
 	// other's.
-	ofShop, ofOther := broker(t, g.process, shop.token(t, cluster.Audience), authority), broker(t, g.process, other.token(t, cluster.Audience), authority)
+	ofShop, ofOther := broker(t, g.process, shop.token(t, podauth.Audience), authority), broker(t, g.process, other.token(t, podauth.Audience), authority)
 	var message sealed
 	apiserver.Eventually(t, "a pod of shop encrypts", func() (err error) {
 		message, err = encrypt(t.Context(), ofShop)
@@ -190,8 +190,8 @@ func TestAPodUsesTheKeysOfItsNamespaceAndOfNoOther(t *testing.T) {
 		want error
 	}{
 		"a pod of another namespace with a key of the same name": {errorOf(decrypt(t.Context(), ofOther, message)), engine.ErrAuthentication},
-		"a pod of a namespace without key providers":             {errorOf(decrypt(t.Context(), broker(t, g.process, without.token(t, cluster.Audience), authority), message)), keys.ErrUnusable},
-		"a token of a pod at another address":                    {errorOf(decrypt(t.Context(), broker(t, g.process, robbed.token(t, cluster.Audience), authority), message)), keys.ErrDenied},
+		"a pod of a namespace without key providers":             {errorOf(decrypt(t.Context(), broker(t, g.process, without.token(t, podauth.Audience), authority), message)), keys.ErrUnusable},
+		"a token of a pod at another address":                    {errorOf(decrypt(t.Context(), broker(t, g.process, robbed.token(t, podauth.Audience), authority), message)), keys.ErrDenied},
 		"a token for another audience":                           {errorOf(decrypt(t.Context(), broker(t, g.process, shop.token(t, "vault"), authority), message)), keys.ErrDenied},
 		"a profile that the key provider does not allow":         {errorOf(key(t.Context(), ofShop, "payments", profile.OpEncryptData)), keys.ErrDenied},
 		"a profile that the namespace does not have":             {errorOf(key(t.Context(), ofShop, "admin", profile.OpEncryptData)), keys.ErrDenied},
@@ -232,7 +232,7 @@ func TestAPodUsesTheKeysOfItsNamespaceAndOfNoOther(t *testing.T) {
 	expectReport(t, g.process)
 
 	// A certificate of another authority takes effect without a restart.
-	renewed := broker(t, g.process, shop.token(t, cluster.Audience), issue(t, certificates))
+	renewed := broker(t, g.process, shop.token(t, podauth.Audience), issue(t, certificates))
 	apiserver.Eventually(t, "the gateway has its new certificate", func() error {
 		_, err := decrypt(t.Context(), renewed, message)
 		return err

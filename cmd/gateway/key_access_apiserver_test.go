@@ -30,7 +30,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/caller"
-	"github.com/crypto-broker/crypto-broker-operator/keyaccess/policy"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/tdfpolicy"
 	"github.com/crypto-broker/crypto-broker-operator/test/apiserver"
 	"github.com/crypto-broker/crypto-broker-operator/test/issuer"
 )
@@ -121,7 +121,7 @@ func expectDecision(t *testing.T, k *keyAccess, subject string, permitted bool) 
 		if k.cluster.Set() == nil {
 			return errors.New("found no policies")
 		}
-		if err := authorizer.Authorize(t.Context(), caller.Caller{Subject: subject}, policy.Object{}); (err == nil) != permitted {
+		if err := authorizer.Authorize(t.Context(), caller.Caller{Subject: subject}, tdfpolicy.Object{}); (err == nil) != permitted {
 			return fmt.Errorf("found %w", err)
 		}
 		return nil

@@ -18,8 +18,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/accesspolicy"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/caller"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/limit"
-	"github.com/crypto-broker/crypto-broker-operator/keyaccess/policy"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/request"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/tdfpolicy"
 )
 
 // keyAccessFile is the configuration file of the key access service. docs/key-access.md has its
@@ -37,7 +37,7 @@ type keyAccessFile struct {
 	DataKeyCache      bool              `json:"dataKeyCache"`
 	FIPS              bool              `json:"fips"`
 	Issuers           []keyAccessIssuer `json:"issuers"`
-	Access            policy.Rules      `json:"access"`
+	Access            tdfpolicy.Rules   `json:"access"`
 	PolicyDir         string            `json:"policyDir"`
 	Audit             *keyAccessAudit   `json:"audit"` // nil without records
 	// Cluster is nil without resources.

@@ -17,7 +17,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/audit/otlp"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/auditlog"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/accesspolicy"
-	"github.com/crypto-broker/crypto-broker-operator/keyaccess/policy"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/tdfpolicy"
 )
 
 // keyAccessAudit says where audit records of decisions are.
@@ -55,7 +55,7 @@ func (a *keyAccessAudit) check() error {
 const keyAccessAuditBytes, keyAccessAuditFiles = 64 << 20, 10
 
 // rules returns the rules of the configuration, or nil if policies alone decide.
-func (c *keyAccessFile) rules() *policy.Rules {
+func (c *keyAccessFile) rules() *tdfpolicy.Rules {
 	if (c.PolicyDir != "" || c.Cluster != nil) && reflect.ValueOf(c.Access).IsZero() {
 		return nil
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/providers"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
-	"github.com/crypto-broker/crypto-broker-operator/cmd/gateway/internal/cluster"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/gateway/internal/podauth"
 	"github.com/crypto-broker/crypto-broker-operator/test/apiserver"
 	"github.com/crypto-broker/crypto-broker-operator/test/softhsm"
 )
@@ -51,7 +51,7 @@ func TestPodsEncryptUnderAKeyOfADeviceThroughAGateway(t *testing.T) {
 	certificates := t.TempDir()
 	authority := issue(t, certificates)
 	g := startGateway(t, certificates, write(t, filepath.Join(certificates, "keys"), signed.FormatKey(ring.Current())), keyProviders)
-	pod := broker(t, g.process, tenant.token(t, cluster.Audience), authority)
+	pod := broker(t, g.process, tenant.token(t, podauth.Audience), authority)
 	var message sealed
 	apiserver.Eventually(t, "the pod encrypts", func() (err error) {
 		message, err = encrypt(t.Context(), pod)

@@ -25,7 +25,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/providers"
-	"github.com/crypto-broker/crypto-broker-operator/cmd/gateway/internal/cluster"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/gateway/internal/podauth"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/gateway/internal/providersource"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/gateway/internal/service"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
@@ -75,7 +75,7 @@ func prepare(ctx context.Context, access *rest.Config, c *config, types provider
 	if g.certificates, err = certificates.NewMounted(c.certificates); err != nil {
 		return nil, err
 	}
-	permitted, err := cluster.New(ctx, clients, cluster.Options{
+	permitted, err := podauth.New(ctx, clients, podauth.Options{
 		Audience: c.audience, AnyAddress: !c.checkPodAddress, HostNetworkPods: c.hostNetworkPods,
 		Keys: func(context.Context) ([]ed25519.PublicKey, error) { return readTrustedKeys(c.trustedKeys) },
 	})

@@ -10,7 +10,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/audit"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/caller"
-	"github.com/crypto-broker/crypto-broker-operator/keyaccess/policy"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/tdfpolicy"
 )
 
 // rulesName is the name of the rules of the configuration in decisions. They are one policy more, which applies to everything.
@@ -21,29 +21,29 @@ type Authorizer struct {
 	// Policies returns the policies that are in use. It is nil if there are none.
 	Policies func() *Set
 	// Rules are the rules of the configuration, or nil. They have to permit what policies permit.
-	Rules *policy.Rules
+	Rules *tdfpolicy.Rules
 	// Audit gets a record of each decision. It may be nil.
 	Audit *audit.Log
 	// Now returns the time.
 	Now func() time.Time
 }
 
-var _ policy.Authorizer = (*Authorizer)(nil)
+var _ tdfpolicy.Authorizer = (*Authorizer)(nil)
 
-// Authorize implements [policy.Authorizer].
-func (a *Authorizer) Authorize(ctx context.Context, who caller.Caller, object policy.Object) error {
+// Authorize implements [tdfpolicy.Authorizer].
+func (a *Authorizer) Authorize(ctx context.Context, who caller.Caller, object tdfpolicy.Object) error {
 	d, err := a.decide(ctx, who, object)
 	a.record(who, object, d, err)
 	return err
 }
 
-// Permits implements [policy.Authorizer].
-func (a *Authorizer) Permits(ctx context.Context, who caller.Caller, object policy.Object) bool {
+// Permits implements [tdfpolicy.Authorizer].
+func (a *Authorizer) Permits(ctx context.Context, who caller.Caller, object tdfpolicy.Object) bool {
 	_, err := a.decide(ctx, who, object)
 	return err == nil
 }
 
-// Revision implements [policy.Authorizer]. The rules of the configuration do not change.
+// Revision implements [tdfpolicy.Authorizer]. The rules of the configuration do not change.
 func (a *Authorizer) Revision() uint64 {
 	if a.Policies == nil {
 		return 0
@@ -52,7 +52,7 @@ func (a *Authorizer) Revision() uint64 {
 }
 
 // decide decides. The error says why access is denied.
-func (a *Authorizer) decide(ctx context.Context, who caller.Caller, object policy.Object) (d Decision, err error) {
+func (a *Authorizer) decide(ctx context.Context, who caller.Caller, object tdfpolicy.Object) (d Decision, err error) {
 	if a.Policies != nil {
 		d = a.Policies().Decide(who, object, a.Now())
 		if !d.Permitted && (len(d.Applied) > 0 || len(d.By) > 0) {
@@ -74,7 +74,7 @@ func (a *Authorizer) decide(ctx context.Context, who caller.Caller, object polic
 }
 
 // record writes the audit record of a decision. It has names of inputs, and no values of claims and attributes.
-func (a *Authorizer) record(who caller.Caller, object policy.Object, d Decision, denied error) {
+func (a *Authorizer) record(who caller.Caller, object tdfpolicy.Object, d Decision, denied error) {
 	result := "permitted"
 	if denied != nil {
 		result = "denied"

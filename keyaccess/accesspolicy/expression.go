@@ -20,7 +20,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/caller"
-	"github.com/crypto-broker/crypto-broker-operator/keyaccess/policy"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/tdfpolicy"
 )
 
 const (
@@ -77,7 +77,7 @@ func inNetwork(address, network ref.Val) ref.Val {
 }
 
 // activation returns the values of the variables.
-func activation(who caller.Caller, object policy.Object, now time.Time) map[string]any {
+func activation(who caller.Caller, object tdfpolicy.Object, now time.Time) map[string]any {
 	claims := who.Claims
 	if claims == nil {
 		claims = map[string]any{}

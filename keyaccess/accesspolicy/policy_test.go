@@ -15,8 +15,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/audit"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/accesspolicy"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/caller"
-	"github.com/crypto-broker/crypto-broker-operator/keyaccess/policy"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/regopolicy"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/tdfpolicy"
 )
 
 // document returns a policy with a spec in one line.
@@ -50,9 +50,9 @@ var alice = caller.Caller{
 	Claims: map[string]any{"level": 3.0, "nation": "Ruritania", "admin": "true", "roles": []any{"secret", 7.0}, "null": nil, "realm": map[string]any{"roles": []any{"x"}}},
 }
 
-var secret = policy.Object{
-	KeyID: "ec-1", KeyType: "ec-wrapped", Origin: policy.Origin{Address: "10.1.2.3"},
-	Policy: policy.Policy{Attributes: []string{"https://a/attr/level/value/secret"}, Recipients: []string{"alice"}},
+var secret = tdfpolicy.Object{
+	KeyID: "ec-1", KeyType: "ec-wrapped", Origin: tdfpolicy.Origin{Address: "10.1.2.3"},
+	Policy: tdfpolicy.Policy{Attributes: []string{"https://a/attr/level/value/secret"}, Recipients: []string{"alice"}},
 }
 
 func TestAnExpressionPermitsOnlyWhatItSays(t *testing.T) {
@@ -277,11 +277,11 @@ func TestADecisionIsRecordedWithNamesAndWithoutValues(t *testing.T) {
 }
 
 func TestPoliciesAndTheRulesOfTheConfigurationBothHaveToPermit(t *testing.T) {
-	rule := &policy.Rules{Attributes: []policy.Rule{{Attribute: secret.Policy.Attributes[0], Claim: []string{"roles"}, AnyOf: []string{"secret"}}}}
-	other := &policy.Rules{Attributes: []policy.Rule{{Attribute: secret.Policy.Attributes[0], Claim: []string{"roles"}, AnyOf: []string{"other"}}}}
+	rule := &tdfpolicy.Rules{Attributes: []tdfpolicy.Rule{{Attribute: secret.Policy.Attributes[0], Claim: []string{"roles"}, AnyOf: []string{"secret"}}}}
+	other := &tdfpolicy.Rules{Attributes: []tdfpolicy.Rule{{Attribute: secret.Policy.Attributes[0], Claim: []string{"roles"}, AnyOf: []string{"other"}}}}
 	for name, c := range map[string]struct {
 		document string // empty without policies
-		rules    *policy.Rules
+		rules    *tdfpolicy.Rules
 		part     string // of the error, or empty
 	}{
 		"rules alone that permit":               {"", rule, ""},

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/caller"
-	"github.com/crypto-broker/crypto-broker-operator/keyaccess/policy"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/tdfpolicy"
 )
 
 // Set is some policies. It is safe for concurrent use.
@@ -74,7 +74,7 @@ type Decision struct {
 }
 
 // Decide says whether a caller may have a data key.
-func (s *Set) Decide(who caller.Caller, object policy.Object, now time.Time) Decision {
+func (s *Set) Decide(who caller.Caller, object tdfpolicy.Object, now time.Time) Decision {
 	d := decider{values: Values{Variables: activation(who, object, now), budget: maxCost}, inputs: map[string]bool{}}
 	defer d.values.end()
 	d.decide(s.policies)

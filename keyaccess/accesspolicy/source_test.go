@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/caller"
-	"github.com/crypto-broker/crypto-broker-operator/keyaccess/policy"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/tdfpolicy"
 )
 
 func TestAPolicyInTextDecidesAsTheSameDocument(t *testing.T) {
@@ -36,7 +36,7 @@ spec:
 		{Subject: "alice", Claims: map[string]any{"clearance": 3.0}}, {Subject: "alice"}, {Subject: "mallory", Claims: map[string]any{"clearance": 3.0}},
 	} {
 		for _, attributes := range [][]string{nil, {"https://example.com/attr/a/value/b"}} {
-			object := policy.Object{Policy: policy.Policy{Attributes: attributes}}
+			object := tdfpolicy.Object{Policy: tdfpolicy.Policy{Attributes: attributes}}
 			var found []Decision
 			for _, p := range []*Policy{from, documents[0]} {
 				set, err := NewSet([]*Policy{p})

@@ -11,7 +11,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/accesspolicy"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/caller"
-	"github.com/crypto-broker/crypto-broker-operator/keyaccess/policy"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/tdfpolicy"
 )
 
 // inRego returns a policy whose module has these rules.
@@ -31,9 +31,9 @@ func decide(t testing.TB, policies ...*accesspolicy.Policy) accesspolicy.Decisio
 		t.Fatal(err)
 	}
 	who := caller.Caller{Issuer: "https://idp.example", Subject: "alice", Claims: map[string]any{"level": 3.0, "roles": []any{"secret", 7.0}, "text": strings.Repeat("a", 1000)}}
-	object := policy.Object{
-		KeyID: "ec-1", KeyType: "ec-wrapped", Origin: policy.Origin{Address: "10.1.2.3"},
-		Policy: policy.Policy{Attributes: []string{"https://a/attr/level/value/secret"}, Recipients: []string{"alice"}},
+	object := tdfpolicy.Object{
+		KeyID: "ec-1", KeyType: "ec-wrapped", Origin: tdfpolicy.Origin{Address: "10.1.2.3"},
+		Policy: tdfpolicy.Policy{Attributes: []string{"https://a/attr/level/value/secret"}, Recipients: []string{"alice"}},
 	}
 	return set.Decide(who, object, time.Date(2026, 1, 15, 12, 0, 0, 0, time.UTC))
 }

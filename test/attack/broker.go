@@ -21,7 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/crypto-broker/crypto-broker-operator/test/controlgroup"
-	"github.com/crypto-broker/crypto-broker-operator/test/program"
+	"github.com/crypto-broker/crypto-broker-operator/test/runner"
 )
 
 // Time limits that are reached only if something fails.
@@ -71,7 +71,7 @@ func prepare(ctx context.Context, o options) (_ *programs, err error) {
 		p.broker, err = filepath.Abs(p.broker)
 		return p, err
 	}
-	program.Progress("building the broker")
+	runner.Progress("building the broker")
 	p.broker = filepath.Join(dir, "broker")
 	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-tags=grpcnotrace", "-ldflags=-s -w", "-o", p.broker, "./cmd/broker")
 	command.Dir = o.root

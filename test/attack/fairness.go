@@ -12,7 +12,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/test/controlgroup"
 	"github.com/crypto-broker/crypto-broker-operator/test/measurement"
-	"github.com/crypto-broker/crypto-broker-operator/test/program"
+	"github.com/crypto-broker/crypto-broker-operator/test/runner"
 )
 
 // fairTarget is the highest allowed ratio of the other caller's p99 during an attack to its
@@ -85,7 +85,7 @@ func inRounds(ctx context.Context, o options, where string, all []*comparison, d
 	for round := range o.rounds {
 		rand.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 		for i, c := range order {
-			program.Progress("%sround %d of %d, %d of %d: %s", where, round+1, o.rounds, i+1, len(order), c.attack.name)
+			runner.Progress("%sround %d of %d, %d of %d: %s", where, round+1, o.rounds, i+1, len(order), c.attack.name)
 			err := do(c)
 			if ctx.Err() != nil {
 				return errInterrupted // later errors are a result of the interrupt

@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/crypto-broker/crypto-broker-operator/test/program"
+	"github.com/crypto-broker/crypto-broker-operator/test/runner"
 )
 
 // options are the settings of the command line.
@@ -40,7 +40,7 @@ func main() {
 	}
 	// SIGPIPE comes with each connection that the broker closes.
 	signal.Ignore(syscall.SIGPIPE)
-	program.Main("attack", readOptions, run)
+	runner.Main("attack", readOptions, run)
 }
 
 func readOptions(args []string) (options, error) {
@@ -145,7 +145,7 @@ func attackAll(ctx context.Context, o options, p *programs) error {
 	var failed []string
 	printHead()
 	for i, a := range o.attacks {
-		program.Progress("%d of %d: %s", i+1, len(o.attacks), a.name)
+		runner.Progress("%d of %d: %s", i+1, len(o.attacks), a.name)
 		r, err := try(ctx, o, p, a)
 		if ctx.Err() != nil {
 			return errInterrupted // other errors are a result of the interrupt

@@ -11,7 +11,7 @@ import (
 	"syscall"
 
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
-	"github.com/crypto-broker/crypto-broker-operator/test/program"
+	"github.com/crypto-broker/crypto-broker-operator/test/runner"
 )
 
 // profiles is the profile file of the broker.
@@ -50,7 +50,7 @@ func startBroker(ctx context.Context, repository string) (_ *broker, err error) 
 		b.cmd = nil
 		return nil, err
 	}
-	return b, program.AwaitServer(ctx, "unix", b.socket)
+	return b, runner.AwaitServer(ctx, "unix", b.socket)
 }
 
 // stop ends the broker, which has nothing to lose, and removes its files.

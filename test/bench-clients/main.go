@@ -18,7 +18,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/clientload"
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
 	"github.com/crypto-broker/crypto-broker-operator/test/measurement"
-	"github.com/crypto-broker/crypto-broker-operator/test/program"
+	"github.com/crypto-broker/crypto-broker-operator/test/runner"
 )
 
 // options are the settings of the command line.
@@ -27,7 +27,7 @@ type options struct {
 	clients []string
 }
 
-func main() { program.Main("bench-clients", readCommandLine, run) }
+func main() { runner.Main("bench-clients", readCommandLine, run) }
 
 // readCommandLine reads the command line, for the clients of the repository.
 func readCommandLine(args []string) (options, error) {
@@ -100,7 +100,7 @@ func run(ctx context.Context, o options) (err error) {
 		}
 	}
 	r.took = time.Since(r.began)
-	return program.Write(o.Report, r.document())
+	return runner.Write(o.Report, r.document())
 }
 
 // firstRound is the shortest time of a measurement in the first round. That round does not count, because the virtual machines of

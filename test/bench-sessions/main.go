@@ -15,8 +15,8 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
 	"github.com/crypto-broker/crypto-broker-operator/test/measurement"
-	"github.com/crypto-broker/crypto-broker-operator/test/program"
 	"github.com/crypto-broker/crypto-broker-operator/test/redisserver"
+	"github.com/crypto-broker/crypto-broker-operator/test/runner"
 )
 
 // options are the settings of the command line.
@@ -25,7 +25,7 @@ type options struct {
 	sessions int
 }
 
-func main() { program.Main("bench-sessions", readOptions, run) }
+func main() { runner.Main("bench-sessions", readOptions, run) }
 
 func readOptions(args []string) (options, error) {
 	o := options{Rounds: measurement.Rounds{Rounds: 5, Duration: 2 * time.Second}}
@@ -58,7 +58,7 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	r.took = time.Since(r.began)
-	return program.Write(o.Report, r.document())
+	return runner.Write(o.Report, r.document())
 }
 
 // programs are the measured servers and the client.

@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/test/loopback"
-	"github.com/crypto-broker/crypto-broker-operator/test/program"
+	"github.com/crypto-broker/crypto-broker-operator/test/runner"
 )
 
 // startTime is how long a server may take to start.
@@ -116,7 +116,7 @@ func startNode(ctx context.Context, p *programs) (_ *running, err error) {
 		"--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no"); err != nil {
 		return nil, err
 	}
-	if err := program.AwaitServer(ctx, "unix", socket); err != nil {
+	if err := runner.AwaitServer(ctx, "unix", socket); err != nil {
 		return nil, err
 	}
 	reader, writer, err := os.Pipe()
@@ -156,7 +156,7 @@ func (r *running) startBroker(ctx context.Context, p *programs, arguments ...str
 	if err := r.start(ctx, nil, r.folder, nil, p.broker, arguments...); err != nil {
 		return "", err
 	}
-	return socket, program.AwaitServer(ctx, "unix", socket)
+	return socket, runner.AwaitServer(ctx, "unix", socket)
 }
 
 func startSocket(ctx context.Context, p *programs) (_ *running, err error) {
@@ -191,7 +191,7 @@ func startGateway(ctx context.Context, p *programs) (_ *running, err error) {
 		return nil, err
 	}
 	r.target = []string{"--url", "http://" + address}
-	return r, program.AwaitServer(ctx, "tcp", address)
+	return r, runner.AwaitServer(ctx, "tcp", address)
 }
 
 func answer(w http.ResponseWriter, r *http.Request) {

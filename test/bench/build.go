@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/crypto-broker/crypto-broker-operator/test/controlgroup"
-	"github.com/crypto-broker/crypto-broker-operator/test/program"
+	"github.com/crypto-broker/crypto-broker-operator/test/runner"
 )
 
 // programs are the built servers, and a folder for their files.
@@ -62,7 +62,7 @@ func canGroup() bool {
 		err = g.Remove()
 	}
 	if err != nil {
-		program.Progress("servers have no control groups: %v", err)
+		runner.Progress("servers have no control groups: %v", err)
 	}
 	return err == nil
 }

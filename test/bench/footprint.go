@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/crypto-broker/crypto-broker-operator/test/program"
+	"github.com/crypto-broker/crypto-broker-operator/test/runner"
 )
 
 const (
@@ -95,7 +95,7 @@ func measureFootprints(ctx context.Context, o options, p *programs) ([]footprint
 		if err != nil {
 			return nil, err
 		}
-		program.Progress("%s: start %s, idle %s, %d busy connections %s, many small calls %s, and with a limit %s",
+		runner.Progress("%s: start %s, idle %s, %d busy connections %s, many small calls %s, and with a limit %s",
 			s.way, f.startsText(), rangeOf(f.Idle), busyConnections, f.Busy, f.Crowded, f.Bounded)
 		all = append(all, f)
 	}
@@ -176,7 +176,7 @@ func (p *process) measureLoad(ctx context.Context, load func(context.Context, *p
 		return b, p.awaitKilled()
 	}
 	if t.err != nil {
-		program.Progress("%s: a call failed: %v", p.name, t.err)
+		runner.Progress("%s: a call failed: %v", p.name, t.err)
 	}
 	memory, err := p.memory("VmHWM")
 	if err != nil {

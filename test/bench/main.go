@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/test/measurement"
-	"github.com/crypto-broker/crypto-broker-operator/test/program"
+	"github.com/crypto-broker/crypto-broker-operator/test/runner"
 )
 
 // cryptographicModule is the version of the Go Cryptographic Module in images.
@@ -45,7 +45,7 @@ type options struct {
 }
 
 // No server may be left behind, even if nobody reads the output any more.
-func main() { program.Main("bench", readOptions, run, syscall.SIGPIPE) }
+func main() { runner.Main("bench", readOptions, run, syscall.SIGPIPE) }
 
 func readOptions(args []string) (options, error) {
 	var o options
@@ -144,7 +144,7 @@ func run(ctx context.Context, o options) (err error) {
 		return fmt.Errorf("this program has the cryptographic module %s, expected %[2]s as the broker's images have it: use make bench, or build it with GOFIPS140=%[2]s",
 			fips140.Version(), cryptographicModule)
 	}
-	program.Progress("building the broker and the bare server")
+	runner.Progress("building the broker and the bare server")
 	p, err := build(ctx, o)
 	if err != nil {
 		return err

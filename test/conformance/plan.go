@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/crypto-broker/crypto-broker-operator/test/program"
+	"github.com/crypto-broker/crypto-broker-operator/test/runner"
 )
 
 // callers is the number of vectors that are sent at the same time.
@@ -85,7 +85,7 @@ func (p *plan) addVectors(ctx context.Context, o options) (err error) {
 // run sends all vectors and counts the answers.
 func (p *plan) run(ctx context.Context, c *client) (*results, error) {
 	r := newResults(p)
-	program.Progress("sending %d vectors", len(p.vectors))
+	runner.Progress("sending %d vectors", len(p.vectors))
 	group, ctx := errgroup.WithContext(ctx)
 	next := make(chan vector)
 	group.Go(func() error {
@@ -97,7 +97,7 @@ func (p *plan) run(ctx context.Context, c *client) (*results, error) {
 				return ctx.Err()
 			}
 			if n := len(p.vectors) / 10; n > 0 && i > 0 && i%n == 0 {
-				program.Progress("%d of %d", i, len(p.vectors))
+				runner.Progress("%d of %d", i, len(p.vectors))
 			}
 		}
 		return nil

@@ -20,7 +20,7 @@ import (
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/crypto-broker/crypto-broker-operator/test/program"
+	"github.com/crypto-broker/crypto-broker-operator/test/runner"
 )
 
 // options are the settings of the command line.
@@ -30,7 +30,7 @@ type options struct {
 	keep   bool     // the cluster
 }
 
-func main() { program.Main("faults", readOptions, run) }
+func main() { runner.Main("faults", readOptions, run) }
 
 func readOptions(args []string) (options, error) {
 	var o options
@@ -77,7 +77,7 @@ func run(ctx context.Context, o options) (err error) {
 		}
 		r.add(one)
 	}
-	if err := program.Write(o.report, r.markdown()); err != nil {
+	if err := runner.Write(o.report, r.markdown()); err != nil {
 		return err
 	}
 	return r.failed()

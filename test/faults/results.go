@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/test/measurement"
-	"github.com/crypto-broker/crypto-broker-operator/test/program"
+	"github.com/crypto-broker/crypto-broker-operator/test/runner"
 )
 
 // result is what one fault did.
@@ -32,15 +32,15 @@ type result struct {
 }
 
 func (r *result) print() {
-	program.Progress("  %d calls, %d failed, %d repeated; refused: %d of %d pods with a broker, %d of %d others; served %s and right %s after the fault",
+	runner.Progress("  %d calls, %d failed, %d repeated; refused: %d of %d pods with a broker, %d of %d others; served %s and right %s after the fault",
 		r.calls, r.failed, r.repeated, r.withBroker.refused, r.withBroker.tries, r.without.refused, r.without.tries, seconds(r.served), seconds(r.right))
 	for _, each := range []string{r.write.said, r.withBroker.said, r.without.said} {
 		if each != "" {
-			program.Progress("  refused: %s", each)
+			runner.Progress("  refused: %s", each)
 		}
 	}
 	for _, each := range r.problems {
-		program.Progress("  WRONG: %s", each)
+		runner.Progress("  WRONG: %s", each)
 	}
 }
 

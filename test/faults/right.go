@@ -22,7 +22,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/test/app/stats"
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
-	"github.com/crypto-broker/crypto-broker-operator/test/program"
+	"github.com/crypto-broker/crypto-broker-operator/test/runner"
 	"github.com/crypto-broker/crypto-broker-operator/test/workload"
 )
 
@@ -154,6 +154,6 @@ func (t *trial) diagnose(ctx context.Context) {
 		{"-n", namespace, "logs", "--selector=app=app", "--all-containers", "--tail=25", "--prefix"},
 	} {
 		output, err := t.KubectlRun(ctx, nil, arguments...)
-		program.Progress("kubectl %q: %v\n%s", arguments, err, output)
+		runner.Progress("kubectl %q: %v\n%s", arguments, err, output)
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
-	"github.com/crypto-broker/crypto-broker-operator/test/program"
+	"github.com/crypto-broker/crypto-broker-operator/test/runner"
 	"github.com/crypto-broker/crypto-broker-operator/test/workload"
 )
 
@@ -80,7 +80,7 @@ func start(ctx context.Context, o options) (*suite, error) {
 	if s.Cluster, err = connect(local, *images); err != nil {
 		return s, err
 	}
-	program.Progress("starting %d pods with an application that calls its broker", applications)
+	runner.Progress("starting %d pods with an application that calls its broker", applications)
 	return s, s.deploy(ctx)
 }
 
@@ -102,7 +102,7 @@ func connect(local *environment.Cluster, images environment.Images) (*workload.C
 // stop removes the cluster, even if the context has ended.
 func (s *suite) stop(ctx context.Context) error {
 	if s.keep {
-		program.Progress("the cluster stays: export KUBECONFIG=%s", s.Kubeconfig)
+		runner.Progress("the cluster stays: export KUBECONFIG=%s", s.Kubeconfig)
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
@@ -158,7 +158,7 @@ func eventually(ctx context.Context, within time.Duration, what string, check fu
 			return fmt.Errorf("waited %.0f s in vain until %s: %w", time.Since(began).Seconds(), what, err)
 		}
 		if time.Since(said) > 5*time.Second {
-			program.Progress("  waiting until %s: %v", what, err)
+			runner.Progress("  waiting until %s: %v", what, err)
 			said = time.Now()
 		}
 		if err := pause(ctx, 100*time.Millisecond); err != nil {

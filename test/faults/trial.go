@@ -15,7 +15,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/test/app/stats"
-	"github.com/crypto-broker/crypto-broker-operator/test/program"
+	"github.com/crypto-broker/crypto-broker-operator/test/runner"
 	"github.com/crypto-broker/crypto-broker-operator/test/workload"
 )
 
@@ -64,7 +64,7 @@ type write struct {
 
 // try makes a fault and waits until everything is right again.
 func (s *suite) try(ctx context.Context, f *fault) (*result, error) {
-	program.Progress("%s: %s", f.name, f.title)
+	runner.Progress("%s: %s", f.name, f.title)
 	t := &trial{suite: s, algorithm: s.nextAlgorithm()}
 	if err := eventually(ctx, 2*time.Minute, "the cluster is right before the fault", t.prepare); err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func (s *suite) try(ctx context.Context, f *fault) (*result, error) {
 	err = errors.Join(err, t.endFault(ctx)) // the remaining causes of the fault
 	r := &result{fault: f, lasted: t.ended.Sub(t.began)}
 	if err == nil {
-		program.Progress("  the fault is over after %.1f s", r.lasted.Seconds())
+		runner.Progress("  the fault is over after %.1f s", r.lasted.Seconds())
 		err = t.await(ctx, r)
 	}
 	stop()
@@ -162,7 +162,7 @@ func (t *trial) causeEnded() { t.ended = time.Now() }
 
 func (t *trial) note(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
-	program.Progress("  %s", text)
+	runner.Progress("  %s", text)
 	t.notes = append(t.notes, text)
 }
 

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/crypto-broker/crypto-broker-operator/broker/internal/quoted"
+	"github.com/crypto-broker/crypto-broker-operator/broker/internal/leak"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 	"github.com/crypto-broker/crypto-broker-operator/broker/tlsprovider"
 )
@@ -224,7 +224,7 @@ func (s *session) refused(what string, status int, data []byte, sent ...[]byte) 
 	const longest = 200
 	// The comparison with a request takes as long as both are, so it has no more of the reason than
 	// what is shown, and as much again.
-	if quoted.Any(reason[:min(len(reason), 2*longest)], sent...) {
+	if leak.In(reason[:min(len(reason), 2*longest)], sent...) {
 		reason = "the reason quotes the request and is not shown"
 	}
 	if len(reason) > longest {

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/crypto-broker/crypto-broker-operator/broker/internal/quoted"
+	"github.com/crypto-broker/crypto-broker-operator/broker/internal/leak"
 )
 
 const (
@@ -39,7 +39,7 @@ func (p *problems) failed(exporter string, err error) {
 		return
 	}
 	problem := err.Error()
-	if quoted.Any(problem, p.secrets...) {
+	if leak.In(problem, p.secrets...) {
 		problem = "the collector's answer quotes a header of the request and is not shown"
 	}
 	if len(problem) > maxProblem {

@@ -16,7 +16,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/accesspolicy"
 	keycaller "github.com/crypto-broker/crypto-broker-operator/keyaccess/caller"
-	"github.com/crypto-broker/crypto-broker-operator/keyaccess/policy"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/tdfpolicy"
 )
 
 // Help is the help text below the name of the program.
@@ -151,9 +151,9 @@ func (a *request) decide(set *accesspolicy.Set) accesspolicy.Decision {
 	if a.Caller.Bound {
 		who.ProofKey = &ecdsa.PublicKey{} // policies see only that there is one
 	}
-	object := policy.Object{
-		KeyID: a.Object.KeyID, KeyType: a.Object.KeyType, Origin: policy.Origin{Address: a.Origin.Address, Peer: a.Origin.Peer},
-		Policy: policy.Policy{Recipients: a.Object.Recipients},
+	object := tdfpolicy.Object{
+		KeyID: a.Object.KeyID, KeyType: a.Object.KeyType, Origin: tdfpolicy.Origin{Address: a.Origin.Address, Peer: a.Origin.Peer},
+		Policy: tdfpolicy.Policy{Recipients: a.Object.Recipients},
 	}
 	for _, attribute := range a.Object.Attributes {
 		object.Policy.Attributes = append(object.Policy.Attributes, strings.ToLower(attribute)) // as the service does

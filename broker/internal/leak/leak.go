@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package quoted
+package leak
 
 import "bytes"
 
 // part is the number of consecutive bytes that count as a quotation.
 const part = 12
 
-// Any reports whether text contains 12 consecutive bytes of one of the secrets, or the whole of a
+// In reports whether text contains 12 consecutive bytes of one of the secrets, or the whole of a
 // shorter secret. It makes no copy of a secret.
-func Any(text string, secrets ...[]byte) bool {
+func In(text string, secrets ...[]byte) bool {
 	searched := []byte(text)
 	for _, secret := range secrets {
 		switch {

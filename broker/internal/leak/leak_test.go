@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package quoted
+package leak
 
 import "testing"
 
@@ -21,7 +21,7 @@ func TestAQuotationIsFound(t *testing.T) {
 		"no text":                    {"", token, false},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			if got := Any(test.text, nil, []byte(test.secret)); got != test.quoted {
+			if got := In(test.text, nil, []byte(test.secret)); got != test.quoted {
 				t.Errorf("found %v, expected %v", got, test.quoted)
 			}
 		})

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package program has code that the programs below test share: for their start and end, their
+// Package runner has code that the programs below test share: for their start and end, their
 // progress, their reports, and for waiting for a server.
-package program
+package runner
 
 import (
 	"context"

@@ -2,7 +2,7 @@
 
 //go:build apiserver
 
-package cluster
+package podauth
 
 import (
 	"context"

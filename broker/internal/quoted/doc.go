@@ -1,5 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-
-// Package quoted finds secrets in the texts of other programs. A server, or a proxy before it, may quote a
-// request in its error, and the error goes to the log.
-package quoted
