@@ -22,6 +22,7 @@ const (
 )
 
 func TestWhateverIsValidatedIsJudgedOrToldInOneSentence(t *testing.T) {
+	named := func(metadata string) string { return strings.Replace(goodProfile, "{name: a}", metadata, 1) }
 	fine := "1 profile and 0 pods with a broker checked, 0 problems"
 	tests := map[string]struct {
 		stdin string
@@ -32,6 +33,13 @@ func TestWhateverIsValidatedIsJudgedOrToldInOneSentence(t *testing.T) {
 		"a file of profiles as a map":      {"Profiles:\n" + goodSet, program.ExitOK, []string{"1 file of profiles checked, 0 problems"}},
 		"one with a mistake":               {"- Name: D\n  API:\n    HashData: {HashAlg: md5}\n", program.ExitFailed, []string{`standard input:3:25: profile "D": API.HashData.HashAlg: unknown value "md5"`, "1 problem"}},
 		"one with a second document":       {goodSet + "---\n" + goodProfile, program.ExitFailed, []string{"found a second YAML document"}},
+		"a profile without a name":         {named("{}"), program.ExitFailed, []string{`CryptoProfile "": metadata.name: Required value: name or generateName is required`, "1 problem"}},
+		"one whose name is generated":      {named("{generateName: a-}"), program.ExitOK, []string{fine}},
+		"one with a name that cannot be":   {named("{name: A_b}"), program.ExitFailed, []string{`CryptoProfile "A_b": metadata.name: Invalid value: "A_b": a lowercase RFC 1123 subdomain`, "1 problem"}},
+		"one whose name is a number":       {named("{name: 123}"), program.ExitFailed, []string{`metadata.name: found a value of the type number, expected a text`, "1 problem"}},
+		"a label that is a number":         {goodProfile + "---\n" + named("{name: a, labels: {x: 1}}") + "---\n" + goodProfile, program.ExitFailed, []string{`standard input, document 2: CryptoProfile "a": metadata.labels: found a value of the type number, expected a text`, "3 profiles and 0 pods with a broker checked, 1 problem"}},
+		"metadata that are a text":         {named("x"), program.ExitFailed, []string{`metadata in body must be of type object`, "1 problem"}},
+		"a name too long for a profile":    {named("{name: " + strings.Repeat("a", 65) + "}"), program.ExitFailed, []string{`": Invalid value: metadata.name is longer than the 64 bytes`, "1 problem"}},
 		"nothing":                          {"", program.ExitFailed, []string{"standard input has no object in it, expected manifests of Kubernetes"}},
 		"empty documents":                  {"---\n# a comment\n---\n", program.ExitFailed, []string{"standard input has no object in it"}},
 		"an empty one among others":        {"---\n# Source: a\n---\n" + goodProfile, program.ExitOK, []string{fine}},

@@ -38,6 +38,7 @@ type definition struct {
 	Structural *schema.Structural
 	openapi    validation.SchemaValidator
 	rules      *cel.Validator
+	namespaced bool
 }
 
 // ReadSchemas returns the schemas of the CustomResourceDefinitions that are part of this
@@ -67,7 +68,7 @@ func readSchemas() (Schemas, error) {
 			if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(version.Schema.OpenAPIV3Schema, &internal, nil); err != nil {
 				return nil, fmt.Errorf("%s: %w", file, err)
 			}
-			var d definition
+			d := definition{namespaced: versioned.Spec.Scope == apiextensionsv1.NamespaceScoped}
 			if d.Structural, err = schema.NewStructural(&internal); err != nil {
 				return nil, fmt.Errorf("%s: %w", file, err)
 			}
@@ -84,7 +85,7 @@ func readSchemas() (Schemas, error) {
 // Kinds returns the kinds that have a definition.
 func (s Schemas) Kinds() []string { return slices.Sorted(maps.Keys(s)) }
 
-// Check takes the steps of the API server: it finds unknown fields, fills in
+// Check takes the steps of the API server: it checks the metadata, finds unknown fields, fills in
 // defaults and validates by the schema and its rules. The problems begin with
 // the path of the field. filled is the object with its defaults as JSON.
 func (s Schemas) Check(ctx context.Context, kind string, object map[string]any) (filled []byte, problems []string, err error) {
@@ -100,13 +101,15 @@ func (s Schemas) Check(ctx context.Context, kind string, object map[string]any) 
 	if err := utiljson.Unmarshal(data, &typed); err != nil { // keeps whole numbers whole
 		return nil, nil, err
 	}
+	problems = d.checkMetadata(typed)
+	named := len(problems) == 0
 	for _, path := range pruning.PruneWithOptions(typed, d.Structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}) {
 		problems = append(problems, path+": there is no such field"+nearField(d.Structural, path))
 	}
 	defaulting.Default(typed, d.Structural)
 	errs := validation.ValidateCustomResource(nil, typed, d.openapi)
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, d.Structural, typed)...)
-	if len(errs) == 0 && d.rules != nil { // rules rely on a valid shape
+	if len(errs) == 0 && named && d.rules != nil { // rules rely on a valid shape
 		ruled, _ := d.rules.Validate(ctx, nil, d.Structural, typed, nil, celconfig.RuntimeCELCostBudget)
 		errs = append(errs, ruled...)
 	}
@@ -124,6 +127,9 @@ func sentence(err *field.Error) string {
 		if want, known := Patterns[strings.TrimSuffix(pattern, "'")]; known {
 			return fmt.Sprintf("%s: found %q, expected %s", err.Field, err.BadValue, want)
 		}
+	}
+	if err.Field == (*field.Path)(nil).String() { // the whole object
+		return err.ErrorBody()
 	}
 	return err.Field + ": " + err.ErrorBody()
 }
