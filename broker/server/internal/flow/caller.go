@@ -112,8 +112,7 @@ func NewCaller(name string, share Share, used *work.Processors) *Caller {
 func (c *Caller) admit(conn *Conn) bool {
 	c.mu.Lock()
 	var idle *Conn
-	full := int64(len(c.conns)) >= c.connections
-	if full {
+	if int64(len(c.conns)) >= c.connections {
 		var since time.Time
 		for other := range c.conns {
 			if quiet, at := other.idleSince(); quiet && (idle == nil || at.Before(since)) {
@@ -171,7 +170,7 @@ func (c *Caller) overdue(now time.Time, patience time.Duration) []*Conn {
 // error.
 func (c *Caller) EnterStream(what fmt.Stringer) error {
 	if !take(&c.streams, c.Share.streams) {
-		c.arrived() // it takes no slot
+		c.arrived() // a refused stream takes no slot
 		return c.tooMany(what, c.Share.streams, "streams")
 	}
 	return nil
@@ -194,9 +193,10 @@ func (c *Caller) NoRoom(what fmt.Stringer, size int) error {
 // Calls returns how many calls the caller has now.
 func (c *Caller) Calls() int64 { return c.calls.Load() }
 
-// take adds one to count and reports true, or reports false if count is at most already.
-func take(count *atomic.Int64, most int64) bool {
-	if count.Add(1) > most {
+// take adds one to count and reports true. If count has reached its limit, take adds nothing and
+// reports false.
+func take(count *atomic.Int64, limit int64) bool {
+	if count.Add(1) > limit {
 		count.Add(-1)
 		return false
 	}
@@ -212,6 +212,6 @@ func (c *Caller) label() string {
 }
 
 // tooMany returns RESOURCE_EXHAUSTED for a call or a stream beyond a limit of the caller.
-func (c *Caller) tooMany(what fmt.Stringer, most int64, things string) error {
-	return status.Errorf(codes.ResourceExhausted, "%s: %s may have at most %d %s at one time, try again later", what, c.label(), most, things)
+func (c *Caller) tooMany(what fmt.Stringer, limit int64, things string) error {
+	return status.Errorf(codes.ResourceExhausted, "%s: %s may have at most %d %s at one time, try again later", what, c.label(), limit, things)
 }

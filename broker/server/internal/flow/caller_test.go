@@ -102,7 +102,7 @@ func checkNothingTaken(t *testing.T, c *Caller) {
 func closed(conn *Conn) bool {
 	conn.mu.Lock()
 	defer conn.mu.Unlock()
-	return conn.gone
+	return conn.closed
 }
 
 func TestSharesOfCallersAreEqualAndTogetherNoMoreThanThereIs(t *testing.T) {

@@ -45,10 +45,11 @@ type Conn struct {
 	// unread reports whether the client has left output of a stream unread for too long.
 	unread atomic.Bool
 
-	mu   sync.Mutex
-	gone bool // whether the connection is closed for new calls
-	// calls is the number of calls of the connection, and quiet is the time since it has had
-	// none.
+	mu sync.Mutex
+	// closed reports whether the connection takes no new calls.
+	closed bool
+	// calls is the number of calls of the connection. quiet is the time at which the last call
+	// ended, or the connection began.
 	calls int
 	quiet time.Time
 	// first and last are the ends of the list of slots that wait for the client. The
@@ -120,7 +121,7 @@ func (c *Conn) Close() error {
 	c.endTurn()
 	c.Caller.forget(c)
 	c.mu.Lock()
-	c.gone = true
+	c.closed = true
 	c.mu.Unlock()
 	c.endReplies(func(*Slot) bool { return true })
 	err := c.UnixConn.Close() // waits for a read that has begun
@@ -136,7 +137,7 @@ func (c *Conn) retire() bool {
 	if c.calls > 0 {
 		return false
 	}
-	c.gone = true
+	c.closed = true
 	return true
 }
 

@@ -47,7 +47,8 @@ const (
 
 func newGate(n int) *gate { return &gate{turns: semaphore.NewWeighted(int64(n))} }
 
-// tryEnter takes a turn for the holder if nobody waits.
+// tryEnter takes a turn for the holder if a turn is free and nobody waits. It reports whether it
+// took one.
 func (g *gate) tryEnter(holder turnHolder) bool {
 	if !g.turns.TryAcquire(1) {
 		return false
@@ -85,8 +86,8 @@ func (g *gate) release(holder turnHolder) {
 	g.end(func(t takenTurn) bool { return t.holder == holder })
 }
 
-// endStuck passes the turns that may not end soon to the next holders. So one waiting connection
-// is read for each of them, and not all waiting connections.
+// endStuck ends the turns that may not end soon by themselves. For each of them, the next waiting
+// holder gets a turn.
 func (g *gate) endStuck() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -180,7 +181,7 @@ func NoteCall(ctx context.Context, _ *tap.Info) (context.Context, error) {
 // arrived records that a call of NoteCall is about to take its slot.
 func (c *Caller) arrived() {
 	if c.arriving.Add(-1) < 0 {
-		c.arriving.Add(1) // the turn was given up, see pause
+		c.arriving.Add(1) // pause has set the number to 0 meanwhile
 	}
 }
 

@@ -21,8 +21,8 @@ type readiness struct {
 	// try is the method value readNow. It is made once, so that reads do not allocate it.
 	try func(uintptr) bool
 
-	// inRow is the number of consecutive reads that found something to read.
-	inRow int
+	// consecutive is the number of consecutive reads that found something to read.
+	consecutive int
 
 	// The other fields belong to the current read.
 	conn   *Conn
@@ -31,9 +31,9 @@ type readiness struct {
 	buffer *[]byte
 	n      int
 	err    error
-	// crowded reports whether other connections of the caller have all turns. admitted reports
-	// whether the connection has already waited for a turn.
-	crowded, admitted bool
+	// needsTurn reports whether no turn of the caller was free, so that the connection has to wait
+	// for one. hasTurn reports whether it has waited and has its turn.
+	needsTurn, hasTurn bool
 }
 
 // quietReads is the maximum number of consecutive reads that may find something to read while the
@@ -56,8 +56,8 @@ func (r *readiness) open(conn syscall.Conn) error {
 // readNow reads what the client has sent, in a turn of the caller. It reports false if
 // there is nothing to read yet.
 func (r *readiness) readNow(fd uintptr) bool {
-	if !r.admitted && !r.conn.takeTurn(false) {
-		r.crowded = true
+	if !r.hasTurn && !r.conn.takeTurn(false) {
+		r.needsTurn = true
 		r.conn.Caller.processors.UseAll()
 		return true
 	}
@@ -74,13 +74,13 @@ func (r *readiness) readNow(fd uintptr) bool {
 	}
 	if r.err == nil && r.n > 0 {
 		r.conn.Caller.received(r.n)
-		if r.inRow++; r.n >= work.QuietBytes || r.inRow >= quietReads {
+		if r.consecutive++; r.n >= work.QuietBytes || r.consecutive >= quietReads {
 			r.conn.Caller.processors.UseAll()
 		}
 		return true
 	}
 	r.pool.Put(r.buffer)
-	r.buffer, r.admitted, r.inRow = nil, false, 0
+	r.buffer, r.hasTurn, r.consecutive = nil, false, 0
 	r.conn.endTurn()
 	return !errors.Is(r.err, syscall.EAGAIN)
 }
@@ -98,12 +98,12 @@ func (c *Conn) ReadOnReady(size int, pool mem.BufferPool) (*[]byte, int, error) 
 	r := &c.ready
 	r.conn, r.pool, r.size = c, pool, size
 	closed := r.raw.Read(r.try)
-	for closed == nil && r.crowded {
-		r.crowded, r.admitted = false, c.takeTurn(true)
+	for closed == nil && r.needsTurn {
+		r.needsTurn, r.hasTurn = false, c.takeTurn(true)
 		closed = r.raw.Read(r.try)
 	}
 	buffer, n, err := r.buffer, r.n, r.err
-	r.pool, r.buffer, r.n, r.err, r.crowded, r.admitted = nil, nil, 0, nil, false, false
+	r.pool, r.buffer, r.n, r.err, r.needsTurn, r.hasTurn = nil, nil, 0, nil, false, false
 	switch {
 	case closed != nil:
 		c.endTurn()

@@ -4,17 +4,17 @@ package flow
 
 import "time"
 
-// reclaimTime is the age at which the slot of a reply is reclaimed, from when gRPC got the reply.
-// If no write takes as long, gRPC has processed each reply within this time.
+// reclaimTime is how long gRPC may have a reply before its slot is reclaimed. Unless a write takes
+// longer, gRPC has processed each reply within this time.
 const reclaimTime = time.Second
 
-// endReplies ends the slots of replies in gRPC that end selects.
-func (c *Conn) endReplies(end func(*Slot) bool) {
+// endReplies ends those slots whose replies gRPC has, and for which selected reports true.
+func (c *Conn) endReplies(selected func(*Slot) bool) {
 	var ended []*Slot
 	c.mu.Lock()
 	for p := c.first; p != nil; {
 		next := p.next
-		if p.replied && end(p) {
+		if p.replied && selected(p) {
 			c.remove(p)
 			ended = append(ended, p)
 		}
@@ -22,7 +22,7 @@ func (c *Conn) endReplies(end func(*Slot) bool) {
 	}
 	c.mu.Unlock()
 	for _, p := range ended {
-		p.give()
+		p.release()
 	}
 }
 

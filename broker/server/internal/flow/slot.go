@@ -37,8 +37,9 @@ type Slot struct {
 	// list while the broker waits for the client to send a request or to read a reply.
 	since      time.Time
 	prev, next *Slot
-	replied    bool
-	left       bool
+	// replied reports whether gRPC has the reply. left reports whether the slot was
+	// removed from its connection.
+	replied, left bool
 }
 
 var slots = sync.Pool{New: func() any { return new(Slot) }}
@@ -53,12 +54,12 @@ func (c *Conn) Enter(what fmt.Stringer) (*Slot, error) {
 		return nil, c.Caller.tooMany(what, c.Caller.Share.calls, "calls")
 	}
 	c.mu.Lock()
-	gone := c.gone
-	if !gone {
+	closed := c.closed
+	if !closed {
 		c.calls++
 	}
 	c.mu.Unlock()
-	if gone {
+	if closed {
 		c.Caller.calls.Add(-1)
 		return nil, status.Errorf(codes.Unavailable, "%s: the connection is closed", what)
 	}
@@ -207,7 +208,7 @@ func (p *Slot) leave() bool {
 	}
 	c.mu.Unlock()
 	if first {
-		p.give()
+		p.release()
 	}
 	return first
 }
@@ -220,8 +221,8 @@ func (p *Slot) End() {
 	}
 }
 
-// give releases what the slot holds. The slot must have been removed from its connection.
-func (p *Slot) give() {
+// release releases what the slot holds. The slot must have been removed from its connection.
+func (p *Slot) release() {
 	p.reserved = 0
 	p.ReleaseMemory()
 	p.conn.Caller.calls.Add(-1)
@@ -234,12 +235,12 @@ func (p *Slot) wireMessage() mem.BufferSlice {
 	slice := mem.BufferSlice{mem.NewBuffer(p.reply, p)}
 	p.conn.mu.Lock()
 	p.replied = true
-	gone := p.conn.gone
-	if !gone {
+	closed := p.conn.closed
+	if !closed {
 		p.conn.link(p, time.Now())
 	}
 	p.conn.mu.Unlock()
-	if gone {
+	if closed {
 		p.leave()
 	}
 	return slice
