@@ -185,8 +185,8 @@ func (c *Caller) TryMemory(bytes int64) bool { return c.messages.TryAcquire(byte
 // ReleaseMemory releases memory of messages, in bytes.
 func (c *Caller) ReleaseMemory(bytes int64) { c.messages.Release(bytes) }
 
-// NoRoom returns RESOURCE_EXHAUSTED for a reply of size bytes for which there is no memory.
-func (c *Caller) NoRoom(what fmt.Stringer, size int) error {
+// NoReplyMemory returns RESOURCE_EXHAUSTED for a reply of size bytes for which there is no memory.
+func (c *Caller) NoReplyMemory(what fmt.Stringer, size int) error {
 	return status.Errorf(codes.ResourceExhausted, "%s: no memory for the reply of %d bytes: other messages use the %d bytes of %s, try again later", what, size, c.memory, c.label())
 }
 

@@ -25,7 +25,7 @@ func (p *Slot) Encode(what fmt.Stringer, reply proto.Message, size int, metadata
 		return status.Errorf(codes.Internal, "%s: the reply has %d bytes, and clients accept at most %d", what, size, messages.MaxMessageSize)
 	}
 	if !p.takeMore(size) {
-		return p.Caller().NoRoom(what, size)
+		return p.Caller().NoReplyMemory(what, size)
 	}
 	buffer := messages.Buffers.Get(size)
 	wire, err := proto.MarshalOptions{UseCachedSize: true}.MarshalAppend((*buffer)[:0], reply)

@@ -34,9 +34,9 @@ const (
 // stream ends, and does not count it in the memory of the share.
 const maxStreamMetadata = flow.SmallMessage
 
-// smallPerRest is the number of small messages of a stream that are served before the stream
+// smallPerYield is the number of small messages of a stream that are served before the stream
 // yields to others. Small messages take longer to receive than to serve.
-const smallPerRest = 64
+const smallPerYield = 64
 
 // chunked is an operation on an input that comes in chunks.
 type chunked interface {
@@ -176,7 +176,7 @@ func (h *chunks) serve(leave func()) (err error) {
 		h.noteProgress()
 		h.call.RequestSize += len(*wire)
 		if len(*wire) < flow.SmallMessage {
-			if h.small++; h.small%smallPerRest == 0 {
+			if h.small++; h.small%smallPerYield == 0 {
 				h.Slot.Caller().Yield()
 			}
 		}

@@ -78,8 +78,8 @@ type exchange struct {
 
 	// writing reports whether the writer has been started.
 	writing bool
-	// local has the replies to quick calls of the current message.
-	local replies
+	// quickReplies has the replies to quick calls of the current message.
+	quickReplies replies
 	// quick is the quick call that the reader serves now.
 	quick handlers.Call
 	// broken is the error that stops the reader, or nil.
@@ -178,7 +178,7 @@ func (x *exchange) deliver(began time.Time) {
 	// If this message came right after the last one, more will probably follow. The writer then
 	// sends the replies to several messages together. If a message has many calls, their replies
 	// are sent at once.
-	more := began.Sub(x.served) < promptly && x.left < maxLeft && x.made < manyReplies
+	more := began.Sub(x.served) < promptTime && x.left < maxLeft && x.made < manyReplies
 	x.made = 0
 	if more && !x.writing {
 		x.writing = true
@@ -186,7 +186,7 @@ func (x *exchange) deliver(began time.Time) {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.submitLocal()
+	x.queueQuick()
 	if more {
 		x.left++
 		x.wakeWriter()
@@ -245,7 +245,7 @@ func (x *exchange) end(reason error) {
 func (x *exchange) finish() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if err := x.settle(); err != nil {
+	if err := x.sendAll(); err != nil {
 		return err
 	}
 	if x.reason == errLeaving { //nolint:errorlint // a status error equals others with the same text

@@ -112,14 +112,14 @@ func (x *exchange) serve(message *exchangeMessage, now time.Time) error {
 			x.server.Workers.NoteQuickCall(x.from.Calls(), now)
 			ended, waits := x.serveNow(method, &call, now)
 			if waits {
-				if err := x.hand(x.newJob(method, &call, now, message), true); err != nil {
+				if err := x.submit(x.newJob(method, &call, now, message), true); err != nil {
 					x.server.Ended(&x.quick, status.Code(err), now, ended)
 					return err
 				}
 			}
 			now = ended
 		default:
-			if err := x.hand(x.newJob(method, &call, now, message), false); err != nil {
+			if err := x.submit(x.newJob(method, &call, now, message), false); err != nil {
 				return err
 			}
 			now = time.Now()
@@ -214,30 +214,30 @@ func (s *streamService) run(method *rpc.ExchangedMethod, c *handlers.Call, reque
 // reply keeps a reply of the reader until all calls of the message are served, or the
 // buffer is full.
 func (x *exchange) reply(r encodedReply) {
-	if !x.local.room(r.whole) {
-		x.broken = x.sendLocal()
-		x.local.room(r.whole)
+	if !x.quickReplies.room(r.whole) {
+		x.broken = x.sendQuick()
+		x.quickReplies.room(r.whole)
 	}
-	*x.local.buffer = r.append(*x.local.buffer)
+	*x.quickReplies.buffer = r.append(*x.quickReplies.buffer)
 	x.made++
 }
 
-// submitLocal queues the reader's replies. The caller has locked x.mu.
-func (x *exchange) submitLocal() {
-	if x.local.buffer != nil {
-		x.put(x.local)
-		x.local = replies{}
+// queueQuick queues the reader's replies. The caller has locked x.mu.
+func (x *exchange) queueQuick() {
+	if x.quickReplies.buffer != nil {
+		x.put(x.quickReplies)
+		x.quickReplies = replies{}
 	}
 }
 
-// sendLocal sends the reader's replies, and waits while there are too many replies that the
+// sendQuick sends the reader's replies, and waits while there are too many replies that the
 // client has not read. It returns the error that ends the stream, or nil.
-func (x *exchange) sendLocal() error {
+func (x *exchange) sendQuick() error {
 	x.turn.End()
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.submitLocal()
+	x.queueQuick()
 	x.flush()
 	x.drain()
-	return x.gone()
+	return x.endError()
 }

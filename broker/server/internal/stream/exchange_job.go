@@ -62,12 +62,12 @@ func (x *exchange) newJob(method *rpc.ExchangedMethod, call *exchangeCall, began
 	}
 }
 
-// hand gives a call to the workers once there is room for it. A call that has begun and waits
-// for a key manager gets a goroutine of its own. hand returns an error if the stream ends
+// submit gives a call to the workers once there is room for it. A call that has begun and waits
+// for a key manager gets a goroutine of its own. submit returns an error if the stream ends
 // before.
-func (x *exchange) hand(j *job, waits bool) error {
+func (x *exchange) submit(j *job, waits bool) error {
 	s := x.server
-	if err := x.hold(j); err != nil {
+	if err := x.awaitRoom(j); err != nil {
 		j.held.free()
 		return err
 	}
@@ -85,15 +85,15 @@ func (x *exchange) hand(j *job, waits bool) error {
 	return nil
 }
 
-// hold waits until the stream has room for a call.
-func (x *exchange) hold(j *job) error {
+// awaitRoom waits until the stream has room for a call.
+func (x *exchange) awaitRoom(j *job) error {
 	x.turn.End()
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for x.waiting >= maxWaitingCalls {
-		x.submitLocal()
+		x.queueQuick()
 		x.flush()
-		if err := x.gone(); err != nil {
+		if err := x.endError(); err != nil {
 			return err
 		}
 		if x.waiting >= maxWaitingCalls {
@@ -107,8 +107,8 @@ func (x *exchange) hold(j *job) error {
 	return nil
 }
 
-// gone returns the error that ends the stream, or nil. The caller has locked x.mu.
-func (x *exchange) gone() error {
+// endError returns the error that ends the stream, or nil. The caller has locked x.mu.
+func (x *exchange) endError() error {
 	switch {
 	case x.unsent.err != nil:
 		return x.unsent.err
@@ -153,8 +153,8 @@ func (j *job) run() {
 	err = s.Record(c, err)
 	s.Ended(c, status.Code(err), j.began, time.Now())
 	r := newReply(j.id, j.number, message, c.ReplySize, err)
-	if !j.held.cover(x.from, len(j.request), r.whole) {
-		r = newReply(j.id, j.number, nil, 0, x.from.NoRoom(c.Operation, r.whole))
+	if !j.held.takeReplyMemory(x.from, len(j.request), r.whole) {
+		r = newReply(j.id, j.number, nil, 0, x.from.NoReplyMemory(c.Operation, r.whole))
 	}
 	made := replies{held: j.held}
 	made.room(r.whole)

@@ -63,9 +63,9 @@ func (h *holding) add(more holding) {
 	}
 }
 
-// cover takes memory for a reply that needs more than replyRoom allows. It reports whether
+// takeReplyMemory takes memory for a reply that needs more than replyRoom allows. It reports whether
 // there was enough. request and reply are sizes in bytes.
-func (h *holding) cover(from *flow.Caller, request, reply int) bool {
+func (h *holding) takeReplyMemory(from *flow.Caller, request, reply int) bool {
 	extra := int64(reply - 2*request - replyRoom)
 	if extra <= 0 {
 		return true

@@ -29,9 +29,9 @@ const (
 	// maxUnsent is the maximum number of bytes of replies that may wait. The reader serves no
 	// more calls while there are more.
 	maxUnsent = 64 << 10
-	// promptly is the longest time between two messages for which the reader assumes that the
+	// promptTime is the longest time between two messages for which the reader assumes that the
 	// second had already arrived. Then it leaves the replies to the writer.
-	promptly = 10 * time.Microsecond
+	promptTime = 10 * time.Microsecond
 	// maxLeft is the maximum number of consecutive messages whose replies the reader leaves to
 	// the writer. So the client gets some replies while it sends.
 	maxLeft = 16
@@ -184,15 +184,15 @@ func (x *exchange) send(message flow.EncodedMessage) error {
 // drain sends replies, and waits for another goroutine that sends, until at most maxUnsent bytes
 // wait. The caller has locked x.mu.
 func (x *exchange) drain() {
-	for x.unsent.bytes > maxUnsent && x.gone() == nil {
+	for x.unsent.bytes > maxUnsent && x.endError() == nil {
 		if x.flush(); x.unsent.sending {
 			x.changed.Wait()
 		}
 	}
 }
 
-// settle sends all replies that wait, and returns when none is left. The caller has locked x.mu.
-func (x *exchange) settle() error {
+// sendAll sends all replies that wait, and returns when none is left. The caller has locked x.mu.
+func (x *exchange) sendAll() error {
 	for x.unsent.err == nil && (x.unsent.sending || len(x.unsent.waiting) > 0) {
 		if x.flush(); x.unsent.sending {
 			x.changed.Wait()
