@@ -22,8 +22,9 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/audit"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/buffers"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
-	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/messages"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/limits"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/rpc"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/sessiongateway"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/stream"
@@ -173,14 +174,14 @@ func New(logger *slog.Logger, metrics *telemetry.Metrics, options ...Option) *Se
 	}
 	s.health.SetServingStatus("", healthpb.HealthCheckResponse_NOT_SERVING)
 	s.grpc = grpc.NewServer(append(tuning.ServerOptions(),
-		experimental.BufferPool(messages.Buffers),
+		experimental.BufferPool(buffers.Pool),
 		grpc.Creds(flow.Credentials{}),
 		grpc.InTapHandle(flow.NoteCall),
 		grpc.ForceServerCodecV2(flow.NewCodec()),
-		grpc.MaxRecvMsgSize(messages.MaxMessageSize),
-		grpc.MaxSendMsgSize(messages.MaxMessageSize),
+		grpc.MaxRecvMsgSize(limits.MaxMessageSize),
+		grpc.MaxSendMsgSize(limits.MaxMessageSize),
 		grpc.MaxConcurrentStreams(s.maxStreams),
-		grpc.MaxHeaderListSize(messages.MaxHeaderSize),
+		grpc.MaxHeaderListSize(limits.MaxHeaderSize),
 		grpc.ConnectionTimeout(handshakeTime),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPingInterval, PermitWithoutStream: true}),
 	)...)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
-	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/messages"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/limits"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/work"
 )
 
@@ -56,10 +56,10 @@ func TestBytesOfNoCallAndNoMessageAreAMisuse(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.End()
-	c.received(messages.MaxHeaderSize)
+	c.received(limits.MaxHeaderSize)
 	expect(5, "the bytes of a call")
 	for range 1000 {
-		c.credit(messages.MaxMessageSize)
+		c.credit(limits.MaxMessageSize)
 	}
 	c.received(int(c.maxAllowance()) + misuseBytes)
 	expect(6, "more than the allowance, although calls had been far more")

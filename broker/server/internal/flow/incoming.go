@@ -11,12 +11,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/buffers"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/status"
-
-	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/messages"
 )
 
 // wireStream is gRPC's stream of a call. The interface that gRPC documents for it does not have
@@ -68,7 +67,7 @@ func (in *Incoming) compressed() error {
 }
 
 // Next returns the next message, or io.EOF if there is none. [Incoming.Done] releases the buffer
-// of the message, which is from [messages.Buffers], and its memory, which the slot holds.
+// of the message, which is from [buffers.Pool], and its memory, which the slot holds.
 func (in *Incoming) Next(ctx context.Context) (*[]byte, error) {
 	if err := in.stream.ReadMessageHeader(in.head[:]); err != nil {
 		if errors.Is(err, io.EOF) {
@@ -92,12 +91,12 @@ func (in *Incoming) Next(ctx context.Context) (*[]byte, error) {
 		return nil, err
 	}
 	in.Slot.conn.Caller.credit(len(in.head) + int(size))
-	buffer := messages.Buffers.Get(int(size))
+	buffer := buffers.Pool.Get(int(size))
 	in.Slot.awaitClient(time.Now())
 	err = in.stream.ReadMessageHeader(*buffer)
 	in.Slot.clientDone()
 	if err != nil {
-		messages.Buffers.Put(buffer)
+		buffers.Pool.Put(buffer)
 		return nil, in.broken(ctx, err)
 	}
 	return buffer, nil
@@ -115,7 +114,7 @@ func (in *Incoming) WaitsForMemory() bool { return in.awaitsMemory.Load() }
 
 // Done releases the buffer of a message and its memory.
 func (in *Incoming) Done(wire *[]byte) {
-	messages.Buffers.Put(wire)
+	buffers.Pool.Put(wire)
 	in.Slot.ReleaseMemory()
 }
 
@@ -140,7 +139,7 @@ func (in *Incoming) Only(ctx context.Context) (*[]byte, error) {
 	default:
 		err = in.broken(ctx, err)
 	}
-	messages.Buffers.Put(buffer)
+	buffers.Pool.Put(buffer)
 	return nil, err
 }
 

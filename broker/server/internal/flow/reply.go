@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/buffers"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/limits"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
-
-	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/messages"
 )
 
 // Encode writes a reply into the slot. size is what [proto.Size] returned last for the reply.
@@ -21,16 +21,16 @@ import (
 // in errors.
 func (p *Slot) Encode(what fmt.Stringer, reply proto.Message, size int, metadata []byte) error {
 	size += len(metadata)
-	if size > messages.MaxMessageSize {
-		return status.Errorf(codes.Internal, "%s: the reply has %d bytes, and clients accept at most %d", what, size, messages.MaxMessageSize)
+	if size > limits.MaxMessageSize {
+		return status.Errorf(codes.Internal, "%s: the reply has %d bytes, and clients accept at most %d", what, size, limits.MaxMessageSize)
 	}
 	if !p.takeMore(size) {
 		return p.Caller().NoReplyMemory(what, size)
 	}
-	buffer := messages.Buffers.Get(size)
+	buffer := buffers.Pool.Get(size)
 	wire, err := proto.MarshalOptions{UseCachedSize: true}.MarshalAppend((*buffer)[:0], reply)
 	if err != nil {
-		messages.Buffers.Put(buffer)
+		buffers.Pool.Put(buffer)
 		return status.Errorf(codes.Internal, "%s: encode the reply: %v", what, err)
 	}
 	// The fields of a protobuf message may come in any order.

@@ -8,11 +8,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/buffers"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/limits"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/status"
-
-	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/messages"
 )
 
 // Slot is the part of its caller's share that a call holds: one of the calls, and memory
@@ -48,7 +48,7 @@ var slots = sync.Pool{New: func() any { return new(Slot) }}
 // returns RESOURCE_EXHAUSTED if the caller already has as many calls as it may have.
 func (c *Conn) Enter(what fmt.Stringer) (*Slot, error) {
 	c.Caller.arrived()
-	c.Caller.credit(messages.MaxHeaderSize)
+	c.Caller.credit(limits.MaxHeaderSize)
 	if !take(&c.Caller.calls, c.Caller.Share.calls) {
 		c.Caller.noteMisuse()
 		return nil, c.Caller.tooMany(what, c.Caller.Share.calls, "calls")
@@ -247,10 +247,10 @@ func (p *Slot) wireMessage() mem.BufferSlice {
 }
 
 // Get implements mem.BufferPool. gRPC does not call it for a slot.
-func (p *Slot) Get(size int) *[]byte { return messages.Buffers.Get(size) }
+func (p *Slot) Get(size int) *[]byte { return buffers.Pool.Get(size) }
 
 // Put implements mem.BufferPool. gRPC calls it when it has written the reply.
 func (p *Slot) Put(buffer *[]byte) {
-	messages.Buffers.Put(buffer)
+	buffers.Pool.Put(buffer)
 	p.End()
 }

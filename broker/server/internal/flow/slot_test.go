@@ -11,12 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/buffers"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
-
-	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/messages"
 )
 
 // awaitGoroutines waits until a goroutine that the test started is blocked in the
@@ -81,7 +80,7 @@ func TestAReplyKeepsNoMoreMemoryThanItHasBytes(t *testing.T) {
 		if p.memory != int64(want) {
 			t.Errorf("a request of %d bytes and a reply of %d keep %d, want %d", test.request, test.reply, p.memory, want)
 		}
-		messages.Buffers.Put(p.reply)
+		buffers.Pool.Put(p.reply)
 		p.ReleaseMemory()
 	}
 	p.End()

@@ -7,9 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/buffers"
 	"golang.org/x/sync/semaphore"
-
-	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/messages"
 )
 
 // Limits of transfers. The transfer of a message begins when its length is known, and ends when
@@ -20,7 +19,7 @@ import (
 // A transfer counts for at most transferTime. A longer one does not keep the processors busy,
 // because its client or its work is slow.
 const (
-	transferPerProcessor = 2 * messages.LargeBuffer
+	transferPerProcessor = 2 * buffers.LargeSize
 	transferTime         = 50 * time.Millisecond
 )
 

@@ -8,11 +8,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/limits"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
-
-	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/messages"
 )
 
 func TestAMessageWaitsUntilItsCallerMayTransferIt(t *testing.T) {
@@ -47,7 +46,7 @@ func TestAMessageWaitsUntilItsCallerMayTransferIt(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), test.deadline)
 				defer cancel()
 				began := time.Now()
-				err := p.TakeMemory(ctx, named("M"), messages.MaxInputSize, never)
+				err := p.TakeMemory(ctx, named("M"), limits.MaxInputSize, never)
 				if took := time.Since(began); took != test.waits || status.Code(err) != test.code {
 					t.Errorf("got %v after %s, want %s after %s", err, took, test.code, test.waits)
 				}
@@ -64,7 +63,7 @@ func TestAMessageWaitsUntilItsCallerMayTransferIt(t *testing.T) {
 }
 
 func encodeFewBytes(p *Slot)  { encodeBytes(p, SmallMessage/2) }
-func encodeManyBytes(p *Slot) { encodeBytes(p, messages.MaxInputSize) }
+func encodeManyBytes(p *Slot) { encodeBytes(p, limits.MaxInputSize) }
 
 func encodeBytes(p *Slot, size int) {
 	if err := encodeOfTest(p, wrapperspb.Bytes(make([]byte, size))); err != nil {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
-	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/messages"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/limits"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/requests"
 )
 
@@ -15,7 +15,7 @@ import (
 // well.
 func (h *Handlers) Encrypt(c *Call, name string, source KeySource, nonce, plaintext, aad []byte) (sealed engine.Sealed, algorithm string, err error) {
 	defer source.Forget()
-	if err := requests.CheckSize(c.Operation, "plaintext", len(plaintext), messages.MaxInputSize); err != nil {
+	if err := requests.CheckSize(c.Operation, "plaintext", len(plaintext), limits.MaxInputSize); err != nil {
 		return engine.Sealed{}, "", err
 	}
 	if err := checkCipherMetadata(c.Operation, "encryptMetadata", nonce, aad, nil); err != nil {
@@ -35,7 +35,7 @@ func (h *Handlers) Encrypt(c *Call, name string, source KeySource, nonce, plaint
 // Decrypt serves DecryptData for every generation.
 func (h *Handlers) Decrypt(c *Call, name string, source KeySource, sealed engine.Sealed, aad []byte) (plaintext []byte, err error) {
 	defer source.Forget()
-	if err := requests.CheckSize(c.Operation, "ciphertext", len(sealed.Ciphertext), messages.MaxInputSize); err != nil {
+	if err := requests.CheckSize(c.Operation, "ciphertext", len(sealed.Ciphertext), limits.MaxInputSize); err != nil {
 		return nil, err
 	}
 	if err := checkCipherMetadata(c.Operation, "decryptMetadata", sealed.Nonce, aad, sealed.Tag); err != nil {

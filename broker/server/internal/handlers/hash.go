@@ -7,14 +7,14 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
-	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/messages"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/limits"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/requests"
 )
 
 // Hash serves HashData for every generation. It appends the digest of the input to dst, and
 // returns the name of the algorithm as well.
 func (h *Handlers) Hash(c *Call, dst []byte, name string, input []byte) (digest []byte, algorithm string, err error) {
-	if err := requests.CheckSize(c.Operation, "input", len(input), messages.MaxInputSize); err != nil {
+	if err := requests.CheckSize(c.Operation, "input", len(input), limits.MaxInputSize); err != nil {
 		return nil, "", err
 	}
 	policy, err := h.HashPolicy(c, name)

@@ -12,7 +12,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
-	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/messages"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/limits"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/requests"
 	"github.com/crypto-broker/crypto-broker-operator/broker/session"
 )
@@ -36,7 +36,7 @@ func (h *Handlers) InitSession(c *Call, name string, in session.Init) (session.B
 
 // OpenRequest serves OpenRequest. The plaintext is overwritten when the reply is written.
 func (h *Handlers) OpenRequest(c *Call, name string, request *session.Request) (session.Opened, error) {
-	if err := requests.CheckSize(c.Operation, "body", len(request.Body), messages.MaxInputSize); err != nil {
+	if err := requests.CheckSize(c.Operation, "body", len(request.Body), limits.MaxInputSize); err != nil {
 		return session.Opened{}, err
 	}
 	policy, owner, err := h.session(c, name)
@@ -54,7 +54,7 @@ func (h *Handlers) OpenRequest(c *Call, name string, request *session.Request) (
 
 // SealReply serves SealReply. sequence is empty in versions 1 and 2 of the protocol.
 func (h *Handlers) SealReply(c *Call, name, id, path, sequence string, plaintext []byte) (session.Reply, error) {
-	if err := requests.CheckSize(c.Operation, "plaintext", len(plaintext), messages.MaxInputSize); err != nil {
+	if err := requests.CheckSize(c.Operation, "plaintext", len(plaintext), limits.MaxInputSize); err != nil {
 		return session.Reply{}, err
 	}
 	policy, owner, err := h.session(c, name)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
-	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/messages"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/limits"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/requests"
 	"github.com/crypto-broker/crypto-broker-operator/broker/session"
 )
@@ -61,7 +61,7 @@ func ofProfile(err error) error {
 
 // RekeySession serves RekeySession.
 func (h *Handlers) RekeySession(c *Call, name string, request *session.Request) (session.Opened, error) {
-	if err := requests.CheckSize(c.Operation, "body", len(request.Body), messages.MaxInputSize); err != nil {
+	if err := requests.CheckSize(c.Operation, "body", len(request.Body), limits.MaxInputSize); err != nil {
 		return session.Opened{}, err
 	}
 	policy, owner, err := h.session(c, name)

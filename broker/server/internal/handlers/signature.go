@@ -9,7 +9,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/keyrules"
-	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/messages"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/limits"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/requests"
 )
 
@@ -88,7 +88,7 @@ func (h *Handlers) Verify(c *Call, name string, sources []KeySource, format Sign
 
 // signature checks a request and returns its policy.
 func (h *Handlers) signature(c *Call, name string, sources []KeySource, input []byte) (*profile.SignaturePolicy, error) {
-	if err := requests.CheckSize(c.Operation, "input", len(input), messages.MaxInputSize); err != nil {
+	if err := requests.CheckSize(c.Operation, "input", len(input), limits.MaxInputSize); err != nil {
 		return nil, err
 	}
 	switch n := len(sources); {

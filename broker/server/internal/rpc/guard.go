@@ -9,8 +9,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/buffers"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
-	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/messages"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/limits"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/requests"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/served"
 )
@@ -66,7 +67,7 @@ func (s *Service) GuardMethod(name requests.MethodName, handle methodHandler) me
 			}
 		}()
 		var in flow.Incoming
-		if err := in.Open(ctx, p, name, messages.MaxOtherSize, s.IdleTime); err != nil {
+		if err := in.Open(ctx, p, name, limits.MaxOtherSize, s.IdleTime); err != nil {
 			return nil, err
 		}
 		made, err := handle(server, ctx, func(v any) error {
@@ -75,7 +76,7 @@ func (s *Service) GuardMethod(name requests.MethodName, handle methodHandler) me
 				return err
 			}
 			err = readOther(name, *wire, v)
-			messages.Buffers.Put(wire)
+			buffers.Pool.Put(wire)
 			p.ReleaseMemory()
 			if err == nil && name == served.ListProfilesMethod {
 				err = p.TakeMemory(ctx, name, served.MaxPageMemory/2, in.MemoryWait)
@@ -110,7 +111,7 @@ func readOther(name requests.MethodName, wire []byte, v any) error {
 // streams end when the broker shuts down.
 func (s *Service) guardStream(name requests.MethodName, handle grpc.StreamHandler) grpc.StreamHandler {
 	return func(server any, stream grpc.ServerStream) (err error) {
-		opened, err := s.OpenStream(stream, name, messages.MaxOtherSize)
+		opened, err := s.OpenStream(stream, name, limits.MaxOtherSize)
 		if err != nil {
 			return err
 		}

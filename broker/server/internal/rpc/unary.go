@@ -14,9 +14,10 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/buffers"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/handlers"
-	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/messages"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/limits"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/requests"
 )
 
@@ -96,14 +97,14 @@ func Unary[Request requests.Request[M, T], Reply proto.Message, M requests.Metad
 		if p, err = conn.Enter(op); err != nil {
 			return nil, err
 		}
-		if err = u.Open(ctx, p, op, messages.MaxRequestSize, s.IdleTime); err != nil {
+		if err = u.Open(ctx, p, op, limits.MaxRequestSize, s.IdleTime); err != nil {
 			return nil, err
 		}
 		wire, err := u.Only(ctx)
 		if err != nil {
 			return nil, err
 		}
-		defer messages.Buffers.Put(wire)
+		defer buffers.Pool.Put(wire)
 		c.RequestSize = len(*wire)
 		if len(*wire) <= quick {
 			s.Workers.NoteQuickCall(conn.Caller.Calls(), started)

@@ -19,7 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
-	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/messages"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/limits"
 	"github.com/crypto-broker/crypto-broker-operator/broker/session"
 )
 
@@ -150,7 +150,7 @@ func (c *call) readReply(response *http.Response) (*appReply, *refusal, error) {
 	switch {
 	case response.StatusCode < http.StatusOK:
 		problem = "it has a status below 200"
-	case response.ContentLength > messages.MaxInputSize && c.r.Method != http.MethodHead:
+	case response.ContentLength > limits.MaxInputSize && c.r.Method != http.MethodHead:
 		problem = "it has more than 1 MiB"
 	case strings.HasPrefix(strings.ToLower(contentType), "text/event-stream"):
 		problem = "it is a stream of events, and replies are encrypted as a whole"
@@ -193,9 +193,9 @@ func (c *call) readReplyBody(from io.Reader, size int64) ([]byte, *refusal, erro
 		body, err := readAll(from, size)
 		return body, nil, err
 	}
-	rest, err := readUpTo(from, messages.MaxInputSize+1-len(first))
+	rest, err := readUpTo(from, limits.MaxInputSize+1-len(first))
 	defer clear(rest)
-	if len(first)+len(rest) > messages.MaxInputSize {
+	if len(first)+len(rest) > limits.MaxInputSize {
 		return nil, c.replyFailed("it has more than 1 MiB"), nil
 	}
 	return slices.Concat(first, rest), nil, err

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/messages"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/limits"
 	"github.com/crypto-broker/crypto-broker-operator/test/loopback"
 )
 
@@ -30,7 +30,7 @@ func hang(r *http.Request) {
 }
 
 func TestAnApplicationThatFailsHasAnAnswerAndOneLogLine(t *testing.T) {
-	large := strings.Repeat("x", messages.MaxInputSize+1)
+	large := strings.Repeat("x", limits.MaxInputSize+1)
 	for sentence, test := range map[string]struct {
 		app    http.HandlerFunc
 		change func(*settings)
@@ -119,7 +119,7 @@ func TestTheStatusOfAReplyIsTheOneOfTheApplicationUnlessItHasNoBody(t *testing.T
 func TestRepliesOfTheLargestSizePass(t *testing.T) {
 	for sentence, length := range map[string]bool{"of known size": true, "of unknown size": false} {
 		t.Run(sentence, func(t *testing.T) {
-			body := strings.Repeat("x", messages.MaxInputSize)
+			body := strings.Repeat("x", limits.MaxInputSize)
 			f := start(t, func(w http.ResponseWriter, _ *http.Request) {
 				if length {
 					w.Header().Set("Content-Length", "1048576")

@@ -10,7 +10,7 @@ import (
 	"os"
 	"sync"
 
-	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/messages"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/limits"
 )
 
 // readBody reads the body of a request of at most limit bytes.
@@ -117,7 +117,7 @@ const (
 
 func planned(size int64) int64 {
 	if size < 0 {
-		return messages.MaxInputSize
+		return limits.MaxInputSize
 	}
 	return size
 }

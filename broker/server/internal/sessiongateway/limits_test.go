@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/net/http2"
 
-	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/messages"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/limits"
 	"github.com/crypto-broker/crypto-broker-operator/test/sessionclient"
 )
 
@@ -90,7 +90,7 @@ func rawRequest(t testing.TB, c *sessionclient.Client) string {
 
 // large is an application whose reply is larger than the buffers of a connection.
 func large(w http.ResponseWriter, _ *http.Request) {
-	_, _ = io.WriteString(w, strings.Repeat("x", messages.MaxInputSize))
+	_, _ = io.WriteString(w, strings.Repeat("x", limits.MaxInputSize))
 }
 
 func TestAClientThatDoesNotReadLosesItsReply(t *testing.T) {
@@ -104,7 +104,7 @@ func TestAClientThatDoesNotReadLosesItsReply(t *testing.T) {
 		}
 		await(t, "the call has begun", func() bool { return f.calls() == 1 })
 		await(t, "the call has ended", func() bool { return f.calls() == 0 })
-		if got := len(closes(t, conn)); got > messages.MaxInputSize {
+		if got := len(closes(t, conn)); got > limits.MaxInputSize {
 			t.Errorf("the gateway has sent %d bytes", got)
 		}
 	})
@@ -132,7 +132,7 @@ func TestAClientThatDoesNotReadLosesItsReply(t *testing.T) {
 
 func TestSizesOfRequestsAreBounded(t *testing.T) {
 	f := start(t, func(http.ResponseWriter, *http.Request) {})
-	body := strings.Repeat("A", messages.MaxInputSize+1)
+	body := strings.Repeat("A", limits.MaxInputSize+1)
 	chunk := fmt.Sprintf("%x\r\n%s", len(body), body)
 	for sentence, test := range map[string]struct {
 		sends string

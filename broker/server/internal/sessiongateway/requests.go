@@ -18,7 +18,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/handlers"
-	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/messages"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/limits"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/requests"
 	"github.com/crypto-broker/crypto-broker-operator/broker/session"
 )
@@ -224,13 +224,13 @@ func (c *call) encrypted() *refusal {
 		return wrongMethod
 	}
 	size := planned(c.r.ContentLength)
-	if size > messages.MaxInputSize {
+	if size > limits.MaxInputSize {
 		return tooLarge
 	}
 	if size > flow.SmallMessage && c.slot.Reserve(c.ctx, callName, requestCopies*size, c.times.memory) != nil {
 		return unavailable
 	}
-	body, refused := readBody(c.w, c.r, messages.MaxInputSize)
+	body, refused := readBody(c.w, c.r, limits.MaxInputSize)
 	if refused != nil {
 		return refused
 	}

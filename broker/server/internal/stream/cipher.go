@@ -18,9 +18,10 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine/segment"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/blob"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/buffers"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/handlers"
-	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/messages"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/limits"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/requests"
 )
 
@@ -28,7 +29,7 @@ import (
 // decrypt: buffers for two segments, a chunk, a reply, and up to two replies that gRPC has not
 // written. The stream takes all of it at once and holds it until its end, so it never waits for
 // memory while it holds some.
-const cipherMemory = 6 * messages.MaxChunkSize
+const cipherMemory = 6 * limits.MaxChunkSize
 
 // The fields of EncryptStreamResponse and DecryptStreamResponse.
 const repliedChunk protowire.Number = 2
@@ -53,8 +54,8 @@ func (s *streamService) cipherStream(op profile.Operation, stream grpc.ServerStr
 	if err != nil {
 		return err
 	}
-	h := s.newChunks(op, stream, request, messages.MaxChunkSize)
-	if err := h.Open(ctx, p, op, messages.MaxChunkMessageSize, s.IdleTime); err != nil {
+	h := s.newChunks(op, stream, request, limits.MaxChunkSize)
+	if err := h.Open(ctx, p, op, limits.MaxChunkMessageSize, s.IdleTime); err != nil {
 		p.End()
 		return err
 	}
@@ -69,7 +70,7 @@ func (c *ciphering) reserve() error { return c.Reserve(c.call.Context, cipherMem
 // read. gRPC buffers up to 64 KiB that are not written yet, and one message more.
 func (c *ciphering) Write(data []byte) (int, error) {
 	head := protowire.SizeTag(repliedChunk) + protowire.SizeVarint(uint64(len(data)))
-	buffer := messages.Buffers.Get(head + len(data))
+	buffer := buffers.Pool.Get(head + len(data))
 	wire := protowire.AppendTag((*buffer)[:0], repliedChunk, protowire.BytesType)
 	*buffer = protowire.AppendBytes(wire, data)
 	defer c.work()()
@@ -86,11 +87,11 @@ func (c *ciphering) Write(data []byte) (int, error) {
 type counted struct{ unwritten *atomic.Int64 }
 
 // Get implements mem.BufferPool.
-func (counted) Get(size int) *[]byte { return messages.Buffers.Get(size) }
+func (counted) Get(size int) *[]byte { return buffers.Pool.Get(size) }
 
 // Put implements mem.BufferPool.
 func (c counted) Put(buffer *[]byte) {
-	messages.Buffers.Put(buffer)
+	buffers.Pool.Put(buffer)
 	c.unwritten.Add(-1)
 }
 

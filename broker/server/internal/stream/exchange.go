@@ -16,9 +16,10 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/buffers"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/handlers"
-	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/messages"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/limits"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/requests"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/rpc"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/work"
@@ -95,7 +96,7 @@ type exchange struct {
 
 // exchange serves Exchange.
 func (s *streamService) exchange(_ any, stream grpc.ServerStream) error {
-	in, err := s.OpenStream(stream, requests.MethodName("Exchange"), messages.MaxMessageSize)
+	in, err := s.OpenStream(stream, requests.MethodName("Exchange"), limits.MaxMessageSize)
 	if err != nil {
 		return err
 	}
@@ -284,7 +285,7 @@ func (x *exchange) close() {
 	x.unsent.closed = true
 	x.ended = true
 	for _, r := range x.unsent.waiting {
-		messages.Buffers.Put(r.buffer)
+		buffers.Pool.Put(r.buffer)
 		x.release(r.held)
 	}
 	for sent := range x.unsent.unwritten { // gRPC may not free these buffers

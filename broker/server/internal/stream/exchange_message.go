@@ -7,8 +7,8 @@ import (
 
 	"google.golang.org/grpc/mem"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/buffers"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
-	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/messages"
 )
 
 // replyRoom is the maximum number of bytes of a reply beyond twice the size of its request for
@@ -38,7 +38,7 @@ func (m *exchangeMessage) free() {
 	if m.refs.Add(-1) > 0 {
 		return
 	}
-	messages.Buffers.Put(m.wire)
+	buffers.Pool.Put(m.wire)
 	if m.memory > 0 {
 		m.from.ReleaseMemory(m.memory)
 	}
@@ -97,7 +97,7 @@ type sentReplies struct {
 // written. The caller has locked x.mu.
 func (x *exchange) sent(held holding) mem.BufferPool {
 	if held.calls == 0 {
-		return messages.Buffers
+		return buffers.Pool
 	}
 	s := &sentReplies{x, held}
 	if x.unsent.unwritten == nil {
@@ -108,11 +108,11 @@ func (x *exchange) sent(held holding) mem.BufferPool {
 }
 
 // Get implements mem.BufferPool. gRPC does not call it for replies.
-func (s *sentReplies) Get(size int) *[]byte { return messages.Buffers.Get(size) }
+func (s *sentReplies) Get(size int) *[]byte { return buffers.Pool.Get(size) }
 
 // Put implements mem.BufferPool.
 func (s *sentReplies) Put(buffer *[]byte) {
-	messages.Buffers.Put(buffer)
+	buffers.Pool.Put(buffer)
 	x := s.exchange
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/buffers"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
-	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/messages"
 )
 
 // The numbers of the fields of ExchangeResponse, Reply, Status and GoAway.
@@ -51,7 +51,7 @@ type replies struct {
 // none.
 func (r *replies) room(size int) bool {
 	if r.buffer == nil {
-		r.buffer = messages.Buffers.Get(max(size, messages.SharedBuffer))
+		r.buffer = buffers.Pool.Get(max(size, buffers.SharedSize))
 		*r.buffer = (*r.buffer)[:0]
 	}
 	return cap(*r.buffer)-len(*r.buffer) >= size
@@ -130,7 +130,7 @@ type unsent struct {
 // put queues replies. It copies them into the last waiting buffer if that has room.
 func (x *exchange) put(r replies) {
 	if x.unsent.closed || x.unsent.err != nil {
-		messages.Buffers.Put(r.buffer)
+		buffers.Pool.Put(r.buffer)
 		x.release(r.held)
 		return
 	}
@@ -140,7 +140,7 @@ func (x *exchange) put(r replies) {
 		if last := &x.unsent.waiting[n-1]; cap(*last.buffer)-len(*last.buffer) >= size {
 			*last.buffer = append(*last.buffer, *r.buffer...)
 			last.held.add(r.held)
-			messages.Buffers.Put(r.buffer)
+			buffers.Pool.Put(r.buffer)
 			return
 		}
 	}

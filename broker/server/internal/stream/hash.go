@@ -10,7 +10,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
-	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/messages"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/limits"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/requests"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/wirev1"
 )
@@ -22,8 +22,8 @@ func (s *streamService) hashStream(_ any, stream grpc.ServerStream) error {
 	if err != nil {
 		return err
 	}
-	h := s.newChunks(profile.OpHashData, stream, &streamv1.HashStreamRequest{}, messages.MaxInputSize)
-	if err := h.Open(ctx, p, profile.OpHashData, messages.MaxRequestSize, s.IdleTime); err != nil {
+	h := s.newChunks(profile.OpHashData, stream, &streamv1.HashStreamRequest{}, limits.MaxInputSize)
+	if err := h.Open(ctx, p, profile.OpHashData, limits.MaxRequestSize, s.IdleTime); err != nil {
 		p.End()
 		return err
 	}

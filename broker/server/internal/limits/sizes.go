@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package messages
+package limits
 
 // Sizes in bytes of the largest messages, and of their largest parts.
 const (

@@ -1,31 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package messages
+package buffers
 
 import (
 	"slices"
 	"sync"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/limits"
 )
 
-// Buffers is the pool of the buffers for received frames, requests and replies. Put
+// Pool is the pool of the buffers for received frames, requests and replies. Put
 // overwrites a buffer, because any message may contain secrets.
 //
 // Clients decide how large their frames are. The small sizes of buffers are close to each other,
 // so a buffer is only a little larger than its frame.
-var Buffers = newBufferPool(smallBuffer, 3<<10, 4<<10, 6<<10, 8<<10, 12<<10, SharedBuffer, chunkBuffer, LargeBuffer)
+var Pool = newBufferPool(smallSize, 3<<10, 4<<10, 6<<10, 8<<10, 12<<10, SharedSize, chunkSize, LargeSize)
 
 // Sizes in bytes of buffers that the pool keeps.
 const (
-	// smallBuffer is for a single small message. gRPC uses no pool for buffers of less than half
+	// smallSize is for a single small message. gRPC uses no pool for buffers of less than half
 	// this size.
-	smallBuffer = 2 << 10
-	// SharedBuffer is for small replies of Exchange that share a buffer, and for the largest
+	smallSize = 2 << 10
+	// SharedSize is for small replies of Exchange that share a buffer, and for the largest
 	// frame.
-	SharedBuffer = 16 << 10
-	// chunkBuffer is for a message with the largest chunk, and for its reply.
-	chunkBuffer = MaxChunkSize + 1<<10
-	// LargeBuffer is for a message with the largest input.
-	LargeBuffer = MaxInputSize + 80<<10
+	SharedSize = 16 << 10
+	// chunkSize is for a message with the largest chunk, and for its reply.
+	chunkSize = limits.MaxChunkSize + 1<<10
+	// LargeSize is for a message with the largest input.
+	LargeSize = limits.MaxInputSize + 80<<10
 )
 
 type bufferPool struct {
