@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"net"
 	"os"
 	"path/filepath"
@@ -34,8 +35,10 @@ func TestHealthAsksASocketWhosePathIsNoURL(t *testing.T) {
 		healthpb.RegisterHealthServer(server, health.NewServer())
 		ended := make(chan error, 1)
 		go func() { ended <- server.Serve(listener) }()
-		if code, stdout, stderr := execute(t, nil, "health", "--socket", socket, "--timeout", "30s"); code != 0 || stdout != "SERVING\n" {
-			t.Errorf("%s: got %d %q %q", socket, code, stdout, stderr)
+		var stdout bytes.Buffer
+		// The whole program would replace gRPC's log under the server.
+		if err := healthCommand(t.Context(), []string{"--socket", socket, "--timeout", "30s"}, os.LookupEnv, &stdout); err != nil || stdout.String() != "SERVING\n" {
+			t.Errorf("%s: got %v and %q", socket, err, &stdout)
 		}
 		server.Stop()
 		if err := <-ended; err != nil {
