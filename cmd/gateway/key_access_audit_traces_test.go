@@ -24,6 +24,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/audit"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 	"github.com/crypto-broker/crypto-broker-operator/test/issuer"
+	"github.com/crypto-broker/crypto-broker-operator/test/loopback"
 )
 
 // startRecorder runs an OpenTelemetry Collector with TLS that writes the logs that it gets into a
@@ -61,7 +62,27 @@ service:
 			t.Logf("the collector ended with %v: %s", err, &said)
 		}
 	})
+	awaitPort(t, address) // a service that ends earlier would lose its records
 	return file, authorities
+}
+
+// awaitPort waits until a program accepts connections at an address.
+func awaitPort(t *testing.T, address string) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for late := time.After(time.Minute); ; {
+		conn, err := net.Dial("tcp", address)
+		if err == nil {
+			_ = conn.Close() // nothing was sent
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatal(err)
+		}
+	}
 }
 
 func TestTheRecordsOfAKeyAccessServiceReachACollector(t *testing.T) {
@@ -71,12 +92,8 @@ func TestTheRecordsOfAKeyAccessServiceReachACollector(t *testing.T) {
 		stop()
 		os.Exit(code)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := loopback.Reserve("127.0.0.1")
 	if err != nil {
-		t.Fatal(err)
-	}
-	address := listener.Addr().String()
-	if err := listener.Close(); err != nil {
 		t.Fatal(err)
 	}
 	file, authorities := startRecorder(t, address)
