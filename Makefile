@@ -97,8 +97,8 @@ tests_with_tag = "^($$(grep -rlx --exclude-dir=openssl --include='*_test.go' '//
 # Targets with the clients of other languages share folders such as node_modules with "verify", so they are in its lane.
 TESTS := verify test-race test-contract \
   test-client-python test-client-js test-client-java test-client-rust test-release test-clients \
-  test-conformance test-opentdf test-redis test-browser test-traces test-deployment
-TESTS_WITH_API_SERVER := test-apiserver test-process test-attack test-cluster
+  test-conformance test-opentdf test-redis test-browser test-traces test-deployment test-cluster
+TESTS_WITH_API_SERVER := test-apiserver test-process test-attack
 TESTS_WITH_CLUSTER := test-e2e test-provider-status test-keymanagers test-openssl
 
 # The tests of a package that take longer than this count as hanging. A busy machine needs several times as long as a quiet one.
