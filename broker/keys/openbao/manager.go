@@ -43,6 +43,9 @@ func Open(config *providers.Config, credentials providers.Credentials) (provider
 	if m.login, err = newLogin(credentials[providers.Token], settings.Role); err != nil {
 		return nil, providers.BadCredentials(err)
 	}
+	if settings.Role != "" && !config.ActsAsProgram {
+		return nil, errors.New("OpenBao.Role is set, expected the credential \"token\", because this provider may not act as the program itself")
+	}
 	if m.certificates, err = credentials.KeyCertificates(); err != nil {
 		return nil, err
 	}

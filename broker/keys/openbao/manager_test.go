@@ -25,13 +25,14 @@ func TestAConfigurationThatCannotWorkIsRefusedWithOneSentence(t *testing.T) {
 		credentials providers.Credentials
 		want        string
 	}{
-		"no token and no role": {"https://a", providers.OpenBaoSettings{}, nil, `found no credential "token" and no OpenBao.Role, expected one of them`},
-		"a token and a role":   {"https://a", providers.OpenBaoSettings{Role: "r"}, token, `found both the credential "token" and OpenBao.Role, expected one of them`},
-		"two tokens":           {"https://a", providers.OpenBaoSettings{}, providers.Credentials{providers.Token: []byte("t t")}, `found a credential "token" with spaces or characters outside of ASCII, expected one token`},
-		"no URL":               {"openbao:8200", providers.OpenBaoSettings{}, token, `Endpoints[0] is "openbao:8200", expected a URL, such as https://openbao.example:8200`},
-		"a path":               {"https://a/v1", providers.OpenBaoSettings{}, token, `Endpoints[0] is "https://a/v1", expected a URL with a scheme, a host and a port only, such as https://openbao.example:8200`},
-		"no TLS":               {"http://openbao.example", providers.OpenBaoSettings{}, token, `Endpoints[0] is "http://openbao.example", expected https: without TLS, everybody on the network sees the token and the keys; http is only for this host, such as http://127.0.0.1:8200`},
-		"a mount elsewhere":    {"https://a", providers.OpenBaoSettings{Mount: "../sys"}, token, `OpenBao.Mount is "../sys", expected a path such as secret or teams/payments, without an empty part, "." and ".."`},
+		"no token and no role":           {"https://a", providers.OpenBaoSettings{}, nil, `found no credential "token" and no OpenBao.Role, expected one of them`},
+		"a token and a role":             {"https://a", providers.OpenBaoSettings{Role: "r"}, token, `found both the credential "token" and OpenBao.Role, expected one of them`},
+		"a role of the program, unasked": {"https://a", providers.OpenBaoSettings{Role: "r"}, nil, `OpenBao.Role is set, expected the credential "token", because this provider may not act as the program itself`},
+		"two tokens":                     {"https://a", providers.OpenBaoSettings{}, providers.Credentials{providers.Token: []byte("t t")}, `found a credential "token" with spaces or characters outside of ASCII, expected one token`},
+		"no URL":                         {"openbao:8200", providers.OpenBaoSettings{}, token, `Endpoints[0] is "openbao:8200", expected a URL, such as https://openbao.example:8200`},
+		"a path":                         {"https://a/v1", providers.OpenBaoSettings{}, token, `Endpoints[0] is "https://a/v1", expected a URL with a scheme, a host and a port only, such as https://openbao.example:8200`},
+		"no TLS":                         {"http://openbao.example", providers.OpenBaoSettings{}, token, `Endpoints[0] is "http://openbao.example", expected https: without TLS, everybody on the network sees the token and the keys; http is only for this host, such as http://127.0.0.1:8200`},
+		"a mount elsewhere":              {"https://a", providers.OpenBaoSettings{Mount: "../sys"}, token, `OpenBao.Mount is "../sys", expected a path such as secret or teams/payments, without an empty part, "." and ".."`},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			config := &providers.Config{Name: "bao", Type: providers.OpenBao, Endpoints: []string{c.endpoint}, OpenBao: &c.settings}

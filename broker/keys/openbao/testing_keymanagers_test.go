@@ -19,7 +19,7 @@ import (
 
 // configOf returns the configuration of a provider of the server.
 func configOf(s *server.Server, settings providers.OpenBaoSettings) *providers.Config {
-	return &providers.Config{Name: "bao", Type: providers.OpenBao, Endpoints: []string{s.URL}, OpenBao: &settings}
+	return &providers.Config{Name: "bao", Type: providers.OpenBao, Endpoints: []string{s.URL}, OpenBao: &settings, ActsAsProgram: true}
 }
 
 // credentialsOf returns credentials with a token.

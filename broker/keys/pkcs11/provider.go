@@ -32,6 +32,9 @@ type Provider struct {
 // Open opens the provider that a configuration of the type pkcs11 describes. It loads the
 // library, and does not wait until the token answers.
 func Open(config *providers.Config, credentials providers.Credentials) (providers.Provider, error) {
+	if !config.ActsAsProgram {
+		return nil, errors.New("this provider may not load a library into the program")
+	}
 	pin := bytes.TrimRight(credentials[providers.PIN], "\r\n")
 	if len(pin) == 0 {
 		return nil, errors.New("found no credential \"pin\", expected the PIN of the user of the token")

@@ -42,7 +42,7 @@ var p256, p521 = asn1.ObjectIdentifier{1, 2, 840, 10045, 3, 1, 7}, asn1.ObjectId
 func try(t *testing.T, label, pin string, more providers.Credentials) (providers.Provider, error) {
 	t.Helper()
 	config := &providers.Config{
-		Name: "hsm", Type: providers.PKCS11, CacheTime: -time.Second, PKCS11: &providers.PKCS11Settings{Module: softhsm.Library, TokenLabel: label},
+		Name: "hsm", Type: providers.PKCS11, ActsAsProgram: true, CacheTime: -time.Second, PKCS11: &providers.PKCS11Settings{Module: softhsm.Library, TokenLabel: label},
 	}
 	credentials := providers.Credentials{providers.PIN: []byte(pin)}
 	for name, value := range more {
@@ -322,14 +322,18 @@ func TestATokenIsAskedOnceWithAPINThatItDoesNotAccept(t *testing.T) {
 }
 
 func TestAConfigurationThatCannotWorkIsRefused(t *testing.T) {
-	for sentence, c := range map[string]struct{ module, pin, want string }{
-		"no PIN":                {softhsm.Library, "\n", `found no credential "pin", expected the PIN of the user of the token`},
-		"no library":            {"/nonexistent/lib.so", softhsm.PIN, `PKCS11.Module cannot be read: lstat /nonexistent: no such file or directory`},
-		"a directory":           {"/usr", softhsm.PIN, `PKCS11.Module is "/usr", which is not a file`},
-		"a file of another use": {"/etc/passwd", softhsm.PIN, `PKCS11.Module is "/etc/passwd", which cannot be loaded`},
+	for sentence, c := range map[string]struct {
+		module, pin, want string
+		unasked           bool
+	}{
+		"a library of the program, unasked": {softhsm.Library, softhsm.PIN, `this provider may not load a library into the program`, true},
+		"no PIN":                            {softhsm.Library, "\n", `found no credential "pin", expected the PIN of the user of the token`, false},
+		"no library":                        {"/nonexistent/lib.so", softhsm.PIN, `PKCS11.Module cannot be read: lstat /nonexistent: no such file or directory`, false},
+		"a directory":                       {"/usr", softhsm.PIN, `PKCS11.Module is "/usr", which is not a file`, false},
+		"a file of another use":             {"/etc/passwd", softhsm.PIN, `PKCS11.Module is "/etc/passwd", which cannot be loaded`, false},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			config := &providers.Config{Name: "hsm", Type: providers.PKCS11, PKCS11: &providers.PKCS11Settings{Module: c.module, TokenLabel: "l"}}
+			config := &providers.Config{Name: "hsm", Type: providers.PKCS11, ActsAsProgram: !c.unasked, PKCS11: &providers.PKCS11Settings{Module: c.module, TokenLabel: "l"}}
 			_, err := providers.Types{providers.PKCS11: pkcs11.Open}.Open(config, providers.Credentials{providers.PIN: []byte(c.pin)})
 			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), softhsm.PIN) {
 				t.Errorf("got  %v\nwant %s", err, c.want)

@@ -38,6 +38,11 @@ type Config struct {
 	// is the default and the maximum. A negative duration turns the cache off.
 	CacheTime time.Duration `yaml:"CacheTime,omitempty"`
 
+	// ActsAsProgram permits the provider to use what the program itself has: its identity at AWS,
+	// its service account at OpenBao, and libraries for PKCS #11 among its files. Whoever opens the
+	// provider sets it. No configuration can.
+	ActsAsProgram bool `yaml:"-"`
+
 	// OpenBao, AWSKMS and PKCS11 are the settings of one type.
 	OpenBao *OpenBaoSettings `yaml:"OpenBao,omitempty"`
 	AWSKMS  *AWSKMSSettings  `yaml:"AWSKMS,omitempty"`

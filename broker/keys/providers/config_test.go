@@ -29,6 +29,7 @@ func TestAFileOfProvidersIsRefusedWithItsReason(t *testing.T) {
 		"endpoints of a device":            {"Providers: [{Name: a, Type: pkcs11, Endpoints: [x], PKCS11: {Module: /hsm.so, TokenLabel: t}}]", `Providers[0].Endpoints has 1 entries, expected none for the type pkcs11`},
 		"a misspelt field":                 {"Providers:\n- {Name: a, Type: kmip, Endpoint: [x]}", `line 2: found the unknown field Endpoint`},
 		"a credential":                     {"Providers: [{Name: a, Type: kmip, Endpoints: [x], Token: secret}]", `found the unknown field Token`},
+		"what only callers set":            {"Providers: [{Name: a, Type: aws-kms, AWSKMS: {Region: r}, ActsAsProgram: true}]", `found the unknown field ActsAsProgram`},
 		"two documents":                    {"Providers: []\n---\nProviders: []", `has more than one document, expected one`},
 		"something that is no map of YAML": {"[", `is not a file of key providers`},
 	} {

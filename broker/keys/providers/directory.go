@@ -95,6 +95,7 @@ func read(dir string) ([]source, error) {
 	}
 	sources := make([]source, 0, len(configs))
 	for _, config := range configs {
+		config.ActsAsProgram = true // the directory is of the one who runs the program
 		s := source{config: config}
 		if s.credentials, err = ReadCredentials(filepath.Join(dir, config.Name)); err != nil {
 			return nil, err

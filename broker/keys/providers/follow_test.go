@@ -43,6 +43,9 @@ func follow(t *testing.T, file string) *followed {
 	f := &followed{t, t.TempDir(), make(chan map[string]keys.Provider, 10), make(chan providers.Event, 10), make(chan struct{}, 10)}
 	f.write(providers.FileName, file)
 	types := providers.Types{providers.KMIP: func(c *providers.Config, credentials providers.Credentials) (providers.Provider, error) {
+		if !c.ActsAsProgram {
+			t.Error("a provider of the directory may not act as the program")
+		}
 		if token := string(credentials[providers.Token]); token != "bad" {
 			return &fake{c.Endpoints[0], token, make(chan struct{})}, nil
 		}

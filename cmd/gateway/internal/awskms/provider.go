@@ -55,7 +55,7 @@ func (slot) Close() {}
 
 // Open opens the provider that a configuration of the type aws-kms describes. Without an access
 // key in the credentials, the library uses the environment of the process, such as the web
-// identity of a pod.
+// identity of a pod, if the configuration has ActsAsProgram.
 func Open(c *providers.Config, given providers.Credentials) (providers.Provider, error) {
 	endpoint, err := endpointOf(c)
 	if err != nil {
@@ -87,6 +87,8 @@ func Open(c *providers.Config, given providers.Credentials) (providers.Provider,
 		settings.Credentials = credentials.NewStaticCredentialsProvider(string(id), string(secret), string(given[providers.SessionToken]))
 	case len(id) > 0 || len(secret) > 0:
 		return nil, providers.BadCredentials(fmt.Errorf("found one of the credentials %s and %s, expected both or none", providers.AccessKeyID, providers.SecretAccessKey))
+	case !c.ActsAsProgram:
+		return nil, providers.BadCredentials(fmt.Errorf("the credentials have no %s, expected an access key, because this provider may not act as the program itself", providers.AccessKeyID))
 	default:
 		options := []func(*config.LoadOptions) error{config.WithRegion(c.AWSKMS.Region)}
 		if tlsprovider.Current().Provider != tlsprovider.Go {

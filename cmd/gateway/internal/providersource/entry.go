@@ -131,6 +131,9 @@ func (e *entry) open() {
 	}
 	var problem, reason string
 	config, problems := render.KeyProvider(e.key.Name, e.spec)
+	if config != nil {
+		config.ActsAsProgram = e.key.Namespace == "" // a KeyProvider must not lend its namespace the identity of the gateway
+	}
 	switch {
 	case len(problems) > 0:
 		problem, reason = render.Sentence(problems), providerreport.Invalid
@@ -143,10 +146,6 @@ func (e *entry) open() {
 		return
 	case e.secret.problem != "":
 		problem, reason = e.secret.problem, e.secret.reason
-	case e.key.Namespace != "" && config.Type == providers.AWSKMS && len(e.secret.credentials[providers.AccessKeyID]) == 0:
-		// The library would use the environment, which only a ClusterKeyProvider may.
-		problem, reason = fmt.Sprintf("the Secret %q has no entry %s, expected the access key of the namespace, because only a ClusterKeyProvider may act as the key gateway itself",
-			e.spec.Credentials.SecretRef.Name, providers.AccessKeyID), providerreport.InvalidCredentials
 	case before.provider != nil && reflect.DeepEqual(e.config, config) && reflect.DeepEqual(e.credentials, e.secret.credentials):
 		next.provider = before.provider
 		e.now.Store(next)

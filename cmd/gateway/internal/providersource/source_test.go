@@ -6,6 +6,8 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -19,6 +21,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/pool"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/providers"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/gateway/internal/awskms"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/providerreport"
 )
 
@@ -153,31 +156,42 @@ func TestAKeyProviderNeverActsAsTheGateway(t *testing.T) {
 
 // Without an access key, the library of AWS takes what the environment of the key gateway has.
 func TestASecretWithoutAnAccessKeyDoesNotLendTheIdentityOfTheGateway(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "gateway")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "s")
+	kms := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(kms.Close)
 	for sentence, test := range map[string]struct {
 		namespace   string
 		credentials providers.Credentials
 		opened      int
 	}{
-		"no entries in a namespace":             {"shop", nil, 0},
-		"an empty access key in a namespace":    {"shop", providers.Credentials{providers.AccessKeyID: {}, providers.SecretAccessKey: {}}, 0},
-		"only a token in a namespace":           {"shop", providers.Credentials{providers.SessionToken: []byte("t")}, 0},
-		"an access key in a namespace":          {"shop", providers.Credentials{providers.AccessKeyID: []byte("a"), providers.SecretAccessKey: []byte("s")}, 1},
-		"certificates of keys, for the cluster": {"", providers.Credentials{"orders.crt": []byte("c")}, 1},
+		"no entries in a namespace":          {"shop", nil, 0},
+		"an empty access key in a namespace": {"shop", providers.Credentials{providers.AccessKeyID: {}, providers.SecretAccessKey: {}}, 0},
+		"only a token in a namespace":        {"shop", providers.Credentials{providers.SessionToken: []byte("t")}, 0},
+		"an access key in a namespace":       {"shop", providers.Credentials{providers.AccessKeyID: []byte("a"), providers.SecretAccessKey: []byte("s")}, 1},
+		"no entries, for the cluster":        {"", nil, 1},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			all := &managers{}
-			s := New(Options{Types: providers.Types{providers.AWSKMS: all.open}, Logger: slog.New(slog.DiscardHandler)})
+			opened := 0
+			s := New(Options{Types: providers.Types{providers.AWSKMS: func(c *providers.Config, given providers.Credentials) (providers.Provider, error) {
+				p, err := awskms.Open(c, given)
+				if err == nil {
+					opened++
+					t.Cleanup(p.Close)
+				}
+				return p, err
+			}}, Logger: slog.New(slog.DiscardHandler)})
 			e := newEntry(s, types.NamespacedName{Namespace: test.namespace, Name: "aws"})
 			e.spec = &v1alpha1.KeyProviderSpec{
-				Type: providers.AWSKMS, Endpoints: []v1alpha1.KeyEndpoint{"https://kms"}, AWSKMS: &v1alpha1.AWSKMSSettings{Region: "a"},
+				Type: providers.AWSKMS, Endpoints: []v1alpha1.KeyEndpoint{v1alpha1.KeyEndpoint(kms.URL)}, AWSKMS: &v1alpha1.AWSKMSSettings{Region: "a"},
 				Credentials: &v1alpha1.KeyProviderCredentials{SecretRef: v1alpha1.SecretReference{Name: "aws-keys"}},
 			}
 			e.secret = &secret{credentials: test.credentials}
 			e.open()
-			if found := all.opened(); found != test.opened {
-				t.Errorf("opened %d providers, expected %d", found, test.opened)
+			if opened != test.opened {
+				t.Errorf("opened %d providers, expected %d", opened, test.opened)
 			}
-			if now := e.now.Load(); test.opened == 0 && (now.provider != nil || now.reason != providerreport.InvalidCredentials || !strings.Contains(now.problem, `the Secret "aws-keys" has no entry aws_access_key_id`)) {
+			if now := e.now.Load(); test.opened == 0 && (now.provider != nil || now.reason != providerreport.InvalidCredentials || !strings.Contains(now.problem, "the credentials have no aws_access_key_id")) {
 				t.Errorf("found the state %+v, expected that the credentials are invalid", now)
 			}
 		})

@@ -34,7 +34,7 @@ func TestBrokersUseTheKeysOfATokenThroughTheGateway(t *testing.T) {
 	token.MakeEd25519(t, "ed25519", 1)
 	token.MakeRSA(t, "rsa", 1, 2048)
 	token.MakeEC(t, "p256", 1, asn1.ObjectIdentifier{1, 2, 840, 10045, 3, 1, 7})
-	config := &providers.Config{Name: "kms", Type: providers.PKCS11, PKCS11: &providers.PKCS11Settings{Module: softhsm.Library, TokenLabel: token.Label}}
+	config := &providers.Config{Name: "kms", Type: providers.PKCS11, ActsAsProgram: true, PKCS11: &providers.PKCS11Settings{Module: softhsm.Library, TokenLabel: token.Label}}
 	device, err := providers.Types{providers.PKCS11: pkcs11.Open}.Open(config, providers.Credentials{providers.PIN: []byte(softhsm.PIN)})
 	if err != nil {
 		t.Fatal(err)
