@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/session"
 )
@@ -20,10 +21,14 @@ import (
 // Sizes of a connection to Redis. The defaults of the library take more than a megabyte for each.
 const (
 	bufferSize = 16 << 10
-	// ringScale is the binary logarithm of the number of commands that may wait for their replies.
+	// ringScale is the binary logarithm of the number of commands of a connection that may wait for their replies. The library has
+	// one more wait for as long as it takes, whatever its context says, so that there must not be more of them.
 	ringScale = 8
+	// commandsOfPart is the maximum number of commands about one part of the sessions that may wait for their replies. All parts may be
+	// on one server. The few places that are left are for commands of the library.
+	commandsOfPart = 1<<ringScale/parts - 1
 	// pingTime is how long a connection may be idle before the client tests it.
-	pingTime = 30 * time.Second
+	pingTime = 10 * time.Second
 	// refreshTime is how often Sentinels are asked who is the master, in case a message of theirs was lost.
 	refreshTime = 5 * time.Second
 )
@@ -34,6 +39,8 @@ type connection struct {
 	// observe is called when Redis begins or ceases to answer, one call at a time. The error is nil in
 	// the first case.
 	observe func(error)
+	// places has the commands that wait for their replies, by the part of the sessions that they are about.
+	places [parts]*semaphore.Weighted
 
 	mu      sync.Mutex
 	client  rueidis.Client // nil before the first connection
@@ -62,6 +69,14 @@ const (
 	// session is changed.
 	isUnfit
 )
+
+func newConnection(settings *Settings, observe func(error)) *connection {
+	c := &connection{settings: settings, observe: observe}
+	for i := range c.places {
+		c.places[i] = semaphore.NewWeighted(commandsOfPart)
+	}
+	return c
+}
 
 // begin returns the client. It connects if there was no connection yet. The library makes later ones.
 func (c *connection) begin(ctx context.Context) (rueidis.Client, error) {
@@ -122,9 +137,8 @@ func (c *connection) options() rueidis.ClientOption {
 		RingScaleEachConn: ringScale, ReadBufferEachConn: bufferSize, WriteBufferEachConn: bufferSize, PipelineMultiplex: -1,
 		ClientSetInfo: rueidis.DisableClientSetInfo, DisableCache: true,
 		// A command that the library repeats would find its own nonce already used.
-		DisableRetry: true,
-		// Otherwise, when the context of one call ends, the library would close the connection that all calls share.
-		AlwaysPipelining: true,
+		DisableRetry:     true,
+		AlwaysPipelining: true, // all calls share the connection
 	}
 	if !s.WithoutTLS {
 		// From Redis 8 on, servers of a cluster announce a port for TLS and a port without TLS. The library takes the port for TLS
@@ -192,29 +206,53 @@ func (s *Settings) password(file string) (string, error) {
 	return string(credentials[file]), nil
 }
 
-// ask sends Redis a command, and returns the errors of [session.Shared].
-func (c *connection) ask(ctx context.Context, question func(context.Context, rueidis.Client) error) error {
+// ask sends Redis a command about a session, and returns its answer, or the errors of [session.Shared]. An id may be empty.
+func ask[T any](ctx context.Context, c *connection, id string, question func(context.Context, rueidis.Client) (T, error)) (answer T, err error) {
 	bounded, cancel := context.WithTimeout(ctx, c.settings.Timeout)
 	defer cancel()
 	client, err := c.begin(bounded)
 	if err == nil {
-		err = question(bounded, client)
+		answer, err = await(bounded, c.places[partOf(id)], func(ctx context.Context) (T, error) { return question(ctx, client) })
 	}
 	switch {
 	case err == nil:
 		c.answered()
-		return nil
+		return answer, nil
 	case ctx.Err() != nil:
-		return ctx.Err()
+		return answer, ctx.Err()
 	case isOutOfMemory(err):
 		c.tell(isUnfit, err)
-		return session.ErrNoMemory
+		return answer, session.ErrNoMemory
 	}
 	if bounded.Err() != nil {
 		err = fmt.Errorf("found no answer within %s", c.settings.Timeout)
 	}
 	c.tell(isAway, err)
-	return session.ErrUnavailable
+	return answer, session.ErrUnavailable
+}
+
+// await asks a question when there is a place for it, and waits for the answer until ctx ends. The question keeps its place until it
+// is answered or its connection ends, because the library keeps a place for it that long.
+func await[T any](ctx context.Context, places *semaphore.Weighted, question func(context.Context) (T, error)) (answer T, err error) {
+	if err := places.Acquire(ctx, 1); err != nil {
+		return answer, err
+	}
+	type reply struct {
+		answer T
+		err    error
+	}
+	replies := make(chan reply, 1)
+	go func() {
+		defer places.Release(1)
+		answer, err := question(context.WithoutCancel(ctx))
+		replies <- reply{answer, err}
+	}()
+	select {
+	case got := <-replies:
+		return got.answer, got.err
+	case <-ctx.Done():
+		return answer, ctx.Err()
+	}
 }
 
 // isOutOfMemory reports whether Redis has refused to write because it has no memory left.

@@ -8,8 +8,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -296,6 +298,43 @@ func TestRedisThatIsAwayIsUsedAgainWhenItIsBack(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The library lets 256 commands of a connection wait for replies, and one more without a bound.
+func TestNoCallWaitsLongerThanItsTimeoutForASilentRedis(t *testing.T) {
+	server := redisserver.Start(t)
+	a := newPlace(t, "Addresses: ["+server.Address+"]", "WithoutTLS: true", "WrappingKey: sessions", "Timeout: 200ms").open()
+	eventually(t, "begin", func() error { return a.Add(t.Context(), record(id), key) })
+	connections := func() string {
+		_, count, _ := strings.Cut(server.Ask(t, "INFO", "stats"), "total_connections_received:")
+		return strings.Fields(count)[0]
+	}
+	before := connections()
+	server.Pause(t)
+	var calls sync.WaitGroup
+	for i := range 600 {
+		calls.Go(func() {
+			if _, err := a.Find(t.Context(), fmt.Sprintf("S-%032x", i), make([]byte, 32)); !errors.Is(err, session.ErrUnavailable) {
+				t.Errorf("call %d: %v", i, err)
+			}
+		})
+	}
+	calls.Wait()
+	server.Continue(t)
+	eventually(t, "a request", func() error { return a.Accept(t.Context(), id, acceptance(1)) })
+	// Each question of the test is a connection of its own.
+	if after := connections(); after != add(t, before, 1) {
+		t.Errorf("Redis had %s connections before and %s afterwards: the calls waited until the connection of the broker was given up", before, after)
+	}
+}
+
+func add(t testing.TB, to string, n int) string {
+	t.Helper()
+	number, err := strconv.Atoi(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strconv.Itoa(number + n)
 }
 
 func TestABrokerStartsWithoutRedisAndUsesItLater(t *testing.T) {

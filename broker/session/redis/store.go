@@ -47,13 +47,14 @@ func Open(o Options) (*Store, error) {
 	}
 	var once sync.Once
 	s := &Store{
-		connection: &connection{settings: o.Settings, observe: o.Observe}, keys: o.Keys,
+		connection: newConnection(o.Settings, o.Observe), keys: o.Keys,
 		recent: newRecent(func(err error) { once.Do(func() { o.Unlocked(err) }) }),
 	}
 	go func() {
-		_ = s.connection.ask(context.Background(), func(ctx context.Context, client rueidis.Client) error {
-			return client.Do(ctx, client.B().Ping().Build()).Error()
-		}) // the observer reports the error
+		// The observer reports the error.
+		_, _ = ask(context.Background(), s.connection, "", func(ctx context.Context, client rueidis.Client) (string, error) {
+			return client.Do(ctx, client.B().Ping().Build()).ToString()
+		})
 	}()
 	return s, nil
 }
@@ -61,6 +62,12 @@ func Open(o Options) (*Store, error) {
 // parts is the number of parts of a caller's sessions. The last digit of the id chooses one. A
 // part is on one server of a cluster, so that one script counts sessions and adds one.
 const parts = 16
+
+// partOf returns the number of the part of a session, 0 for a text that is no id.
+func partOf(id string) uint64 {
+	part, _ := strconv.ParseUint(id[max(0, len(id)-1):], parts, 0)
+	return part
+}
 
 // names returns the names of a session and of its nonces. The braces make a cluster keep them on one server.
 func names(id string) []string {
@@ -74,11 +81,10 @@ func (s *Store) callerName(id string, o session.Owner) string {
 	return fmt.Sprintf("crypto-broker:{%s}:caller:%q:%q:%q:%d:%d", id[max(0, len(id)-1):], s.connection.settings.User, o.Socket, o.Caller.Container, o.Caller.UID, o.Caller.GID)
 }
 
-// run runs a script, and returns its answer.
-func (s *Store) run(ctx context.Context, which *rueidis.Lua, names []string, arguments ...string) (answer string, err error) {
-	err = s.connection.ask(ctx, func(ctx context.Context, client rueidis.Client) (err error) {
-		answer, err = which.Exec(ctx, client, names, arguments).ToString()
-		return err
+// run runs a script about a session, and returns its answer.
+func (s *Store) run(ctx context.Context, id string, which *rueidis.Lua, names []string, arguments ...string) (answer string, err error) {
+	answer, err = ask(ctx, s.connection, id, func(ctx context.Context, client rueidis.Client) (string, error) {
+		return which.Exec(ctx, client, names, arguments).ToString()
 	})
 	if answer == done {
 		s.connection.tell(serves, nil)
@@ -98,7 +104,7 @@ func (s *Store) Add(ctx context.Context, r *session.Record, key []byte) error {
 	}
 	defer clear(wrapped) // with KeysInClear, these bytes are the key itself
 	lifetime := strconv.FormatInt(r.Expires.Sub(r.Began).Milliseconds(), 10)
-	answer, err := s.run(ctx, beginScript, append(names(r.ID), s.callerName(r.ID, r.Owner)), string(record), string(wrapped), version, lifetime,
+	answer, err := s.run(ctx, r.ID, beginScript, append(names(r.ID), s.callerName(r.ID, r.Owner)), string(record), string(wrapped), version, lifetime,
 		r.ID, strconv.FormatInt(r.Began.UnixMilli(), 10), strconv.FormatInt(r.Expires.UnixMilli(), 10), strconv.Itoa(s.connection.settings.MaxSessions/parts))
 	switch {
 	case err != nil || answer == done:
@@ -125,11 +131,8 @@ func (s *Store) Find(ctx context.Context, id string, key []byte) (*session.Recor
 	if found := s.recent.get(id, key); found != nil {
 		return found, nil
 	}
-	var fields []string
-	err := s.connection.ask(ctx, func(ctx context.Context, client rueidis.Client) (err error) {
-		found := client.B().Hmget().Key(names(id)[0]).Field("record", "key", "version").Build()
-		fields, err = client.Do(ctx, found).AsStrSlice()
-		return err
+	fields, err := ask(ctx, s.connection, id, func(ctx context.Context, client rueidis.Client) ([]string, error) {
+		return client.Do(ctx, client.B().Hmget().Key(names(id)[0]).Field("record", "key", "version").Build()).AsStrSlice()
 	})
 	if err != nil || len(fields) != 3 || fields[0] == "" {
 		return nil, err
@@ -154,7 +157,7 @@ func (s *Store) Find(ctx context.Context, id string, key []byte) (*session.Recor
 
 // Accept implements session.Shared.
 func (s *Store) Accept(ctx context.Context, id string, a session.Acceptance) error {
-	answer, err := s.run(ctx, acceptScript, names(id), string(a.Nonce[:]), strconv.FormatInt(a.Timestamp, 10), strconv.FormatInt(a.Floor, 10),
+	answer, err := s.run(ctx, id, acceptScript, names(id), string(a.Nonce[:]), strconv.FormatInt(a.Timestamp, 10), strconv.FormatInt(a.Floor, 10),
 		strconv.FormatUint(a.MostMessages, 10), strconv.Itoa(mostNonces))
 	switch {
 	case err != nil:
@@ -171,7 +174,7 @@ func (s *Store) Accept(ctx context.Context, id string, a session.Acceptance) err
 
 // CountReply implements session.Shared.
 func (s *Store) CountReply(ctx context.Context, id string, most uint64) error {
-	answer, err := s.run(ctx, replyScript, names(id), strconv.FormatUint(most, 10))
+	answer, err := s.run(ctx, id, replyScript, names(id), strconv.FormatUint(most, 10))
 	if err == nil && answer != done {
 		err = session.ErrEnded
 	}
@@ -180,19 +183,19 @@ func (s *Store) CountReply(ctx context.Context, id string, most uint64) error {
 
 // Check implements session.Shared.
 func (s *Store) Check(ctx context.Context, id string) error {
-	return s.connection.ask(ctx, func(ctx context.Context, client rueidis.Client) error {
-		count, err := client.Do(ctx, client.B().Exists().Key(names(id)[0]).Build()).AsInt64()
-		if err == nil && count == 0 {
-			s.recent.drop(id)
-		}
-		return err
+	count, err := ask(ctx, s.connection, id, func(ctx context.Context, client rueidis.Client) (int64, error) {
+		return client.Do(ctx, client.B().Exists().Key(names(id)[0]).Build()).AsInt64()
 	})
+	if err == nil && count == 0 {
+		s.recent.drop(id)
+	}
+	return err
 }
 
 // End implements session.Shared.
 func (s *Store) End(ctx context.Context, id string, owner session.Owner) error {
 	s.recent.drop(id)
-	_, err := s.run(ctx, endScript, append(names(id), s.callerName(id, owner)), id)
+	_, err := s.run(ctx, id, endScript, append(names(id), s.callerName(id, owner)), id)
 	return err
 }
 
