@@ -24,6 +24,7 @@ import (
 var (
 	oidBasicConstraints = asn1.ObjectIdentifier{2, 5, 29, 19}
 	oidSubjectAltName   = asn1.ObjectIdentifier{2, 5, 29, 17}
+	oidKeyUsage         = asn1.ObjectIdentifier{2, 5, 29, 15}
 
 	// notCA is BasicConstraints with only defaults. The library would write a critical
 	// extension, but released brokers write one that is not critical.

@@ -5,7 +5,9 @@ package engine
 import (
 	"crypto"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
@@ -76,10 +78,16 @@ func checkAuthority(policy *profile.CertificatePolicy, issuer Issuer, now time.T
 		return issuer.certificateProblem("has an empty subject, expected the name of an issuer")
 	case !certificate.BasicConstraintsValid || !certificate.IsCA:
 		return issuer.certificateProblem("is not the certificate of a certificate authority, expected BasicConstraints with CA:TRUE")
-	case certificate.KeyUsage != 0 && certificate.KeyUsage&x509.KeyUsageCertSign == 0:
+	case hasKeyUsage(certificate) && certificate.KeyUsage&x509.KeyUsageCertSign == 0:
 		return issuer.certificateProblem("is not for signing certificates, expected KeyUsage with keyCertSign, or no KeyUsage")
 	case ca && certificate.MaxPathLen == 0 && certificate.MaxPathLenZero:
 		return issuer.certificateProblem("allows no certificate authority below it (path length 0), but the profile makes certificate authorities")
 	}
 	return nil
+}
+
+// hasKeyUsage reports whether a certificate has the extension KeyUsage. The library reads an
+// extension without a bit that it knows as none, and verifiers refuse such an issuer.
+func hasKeyUsage(certificate *x509.Certificate) bool {
+	return slices.ContainsFunc(certificate.Extensions, func(e pkix.Extension) bool { return e.Id.Equal(oidKeyUsage) })
 }

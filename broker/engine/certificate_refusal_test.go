@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/asn1"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -152,6 +153,11 @@ func TestARequestIsRefusedWhoseIssuer(t *testing.T) {
 		"certificate has no BasicConstraints": {ecdsa, authority(t, "p-256", func(c *x509.Certificate) { c.IsCA, c.BasicConstraintsValid = false, false }),
 			"caCert is not the certificate of a certificate authority, expected BasicConstraints with CA:TRUE"},
 		"certificate is for other things": {ecdsa, authority(t, "p-256", func(c *x509.Certificate) { c.KeyUsage = x509.KeyUsageDigitalSignature | x509.KeyUsageCRLSign }),
+			"caCert is not for signing certificates, expected KeyUsage with keyCertSign, or no KeyUsage"},
+		"certificate has KeyUsage without a use": {ecdsa, authority(t, "p-256", func(c *x509.Certificate) {
+			c.KeyUsage = 0
+			c.ExtraExtensions = []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 15}, Critical: true, Value: []byte{asn1.TagBitString, 1, 0}}}
+		}),
 			"caCert is not for signing certificates, expected KeyUsage with keyCertSign, or no KeyUsage"},
 		"certificate allows no authority below": {authorities, authority(t, "p-256", func(c *x509.Certificate) { c.MaxPathLenZero = true }),
 			"caCert allows no certificate authority below it (path length 0), but the profile makes certificate authorities"},
