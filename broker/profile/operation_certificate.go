@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -29,6 +30,10 @@ var signCertificateRow = SectionRow{
 	primitives: certificatePrimitives,
 	objection:  Use.signatureObjection,
 }
+
+// latestBegin is the largest ValidNotBeforeOffset, some 292 years: a longer one cannot be rounded up
+// to seconds.
+const latestBegin = (math.MaxInt64/time.Second)*time.Second - time.Second
 
 // SignCertificate is the policy of the SignCertificate operation.
 type SignCertificate struct {
@@ -110,6 +115,8 @@ func (v validator) validity(at, around yamlfile.Place, validity Validity) {
 	after, also := v.Duration(at.Field("ValidNotAfterOffset"), at, validity.ValidNotAfterOffset)
 	switch where := at.Field("ValidNotAfterOffset"); {
 	case !ok || !also:
+	case before > latestBegin:
+		v.Add(at.Field("ValidNotBeforeOffset"), at, "found %q, expected at most %s", validity.ValidNotBeforeOffset, latestBegin)
 	case after <= 0:
 		v.Add(where, at, "found %q, expected a time after the signing, or every certificate would be expired", validity.ValidNotAfterOffset)
 	case after <= before:
