@@ -132,6 +132,9 @@ func (c *Collected) Verify(v *Verifier) error {
 		slices.SortStableFunc(lines, func(a, b collectedLine) int { return cmp.Compare(a.fields.Sequence, b.fields.Sequence) })
 		v.ends[hex.EncodeToString(lines[len(lines)-1].hash[:])] = true
 	}
+	if len(c.chains) == 0 {
+		v.note("no line of an audit log was found: no record was written yet, or somebody removed them all, and the files cannot say which")
+	}
 	if c.others > 0 {
 		v.note("%d lines of other logs were passed over", c.others)
 	}

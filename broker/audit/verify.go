@@ -80,6 +80,9 @@ func (v *Verifier) Read(file string, text io.Reader) error {
 		case errors.Is(err, bufio.ErrBufferFull):
 			return v.damaged("is longer than %d bytes, and no record is so long", maxLine)
 		case errors.Is(err, io.EOF) && len(part) == 0:
+			if v.lines == 0 {
+				v.note("%s is empty: no record was written to it yet, or somebody emptied it, and the log cannot say which", file)
+			}
 			return v.unbegun
 		case errors.Is(err, io.EOF):
 			v.torn = v.place()

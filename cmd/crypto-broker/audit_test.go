@@ -86,9 +86,14 @@ func TestAuditVerifySaysWhetherALogIsIntact(t *testing.T) {
 	}
 }
 
-func TestAuditVerifyPrintsEmptyListsOfALogWithoutLines(t *testing.T) {
-	got := execute(t, "", "audit", "verify", "--output", "json", "-")
-	if got.code != 0 || !strings.Contains(got.stdout, "\"publicKeys\": [],\n  \"notes\": []\n") {
-		t.Errorf("got %+v", got)
+func TestAuditVerifySaysThatALogWithoutLinesShowsNothing(t *testing.T) {
+	for args, want := range map[string]string{
+		"":            "standard input is empty: no record was written to it yet, or somebody emptied it, and the log cannot say which",
+		"--collected": "no line of an audit log was found: no record was written yet, or somebody removed them all, and the files cannot say which",
+	} {
+		got := execute(t, "", append([]string{"audit", "verify", "--output", "json", "-"}, strings.Fields(args)...)...)
+		if got.code != 0 || !strings.Contains(got.stdout, "\"publicKeys\": [],\n  \"notes\": [\n    \""+want+"\"\n  ]\n") {
+			t.Errorf("%q: got %+v", args, got)
+		}
 	}
 }
