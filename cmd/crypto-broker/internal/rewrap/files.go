@@ -146,7 +146,7 @@ func (r *Run) lines(from io.Reader, to io.Writer) func(yield func(job) bool) err
 		go func() {
 			var failed error
 			for result := range results {
-				if _, err := output.WriteString(<-result + "\n"); err != nil && failed == nil {
+				if _, err := output.WriteString(<-result); err != nil && failed == nil {
 					failed = fmt.Errorf("the output cannot be written: %w", err)
 				}
 			}
@@ -156,25 +156,46 @@ func (r *Run) lines(from io.Reader, to io.Writer) func(yield func(job) bool) err
 			close(results)
 			err = errors.Join(err, <-written)
 		}()
-		input := bufio.NewScanner(from)
-		input.Buffer(nil, maxLine)
-		stopped := false
-		for number := 1; input.Scan(); number++ {
-			line, result := input.Text(), make(chan string, 1)
+		unchanged := func(text string) {
+			result := make(chan string, 1)
+			result <- text
 			results <- result
-			stopped = stopped || !yield(job{fmt.Sprintf("line %d", number), func(ctx context.Context) (bool, error) {
-				fresh, already, err := r.line(ctx, line)
-				result <- fresh
-				return already, err
-			}})
-			if stopped {
-				result <- line // unchanged, so that no line is lost
+		}
+		input := bufio.NewReaderSize(from, maxLine)
+		stopped := false
+		for number := 1; ; number++ {
+			name := fmt.Sprintf("line %d", number)
+			part, err := input.ReadSlice('\n')
+			long := errors.Is(err, bufio.ErrBufferFull)
+			if long && !stopped {
+				r.report(name, fmt.Errorf("the line has more than %d bytes, and no wrapped key is so long", maxLine))
+			}
+			for ; errors.Is(err, bufio.ErrBufferFull); part, err = input.ReadSlice('\n') {
+				unchanged(string(part))
+			}
+			line := strings.TrimSuffix(string(part), "\n")
+			switch {
+			case long || stopped && len(part) > 0:
+				unchanged(line + "\n") // unchanged, so that no line is lost
+			case len(part) > 0:
+				line = strings.TrimSuffix(line, "\r")
+				result := make(chan string, 1)
+				results <- result
+				if stopped = !yield(job{name, func(ctx context.Context) (bool, error) {
+					fresh, already, err := r.line(ctx, line)
+					result <- fresh + "\n"
+					return already, err
+				}}); stopped {
+					result <- line + "\n"
+				}
+			}
+			switch {
+			case errors.Is(err, io.EOF):
+				return nil
+			case err != nil:
+				return fmt.Errorf("standard input cannot be read: %w", err)
 			}
 		}
-		if input.Err() != nil {
-			return fmt.Errorf("standard input cannot be read: %w", input.Err())
-		}
-		return nil
 	}
 }
 
