@@ -275,7 +275,8 @@ func TestABrokerThatRefusesIsQuoted(t *testing.T) {
 		"a profile that is not there":          {[]string{"hash-data", "x", "--profile", "None"}, `HashData with profile "None": `},
 		"an operation the profile lacks":       {[]string{"encrypt-data", "x", "--profile", "Old", "--key-file", key}, `EncryptData with profile "Old": `},
 		"a nonce of another size":              {[]string{"encrypt-data", "x", "--key-file", key, "--nonce", "00"}, `EncryptData with profile "Default": `},
-		"more than an operation takes":         {[]string{"encrypt-data", "--file", s.write("large", strings.Repeat("x", 3<<20)), "--key-file", key, "--nonce", nonce}, "EncryptData: plaintext has 1048577 bytes, expected at most 1048576"},
+		"more than an operation takes":         {[]string{"encrypt-data", "--file", s.write("large", strings.Repeat("x", 3<<20)), "--key-file", key, "--nonce", nonce}, "the plaintext has more than 1048576 bytes, which is the most that a broker accepts\n"},
+		"a certificate that is not in PEM":     {[]string{"sign-certificate", "--csr", key, "--caCert", s.write("ca.der", "\x30\x82"), "--caKey", key}, "caCert has bytes that are no text in UTF-8, expected text, such as PEM for a key or a certificate\n"},
 		"measurements that are switched off":   {[]string{"benchmark"}, "the broker does not offer this, because it was started without --development-service (CRYPTO_BROKER_DEVELOPMENT_SERVICE)\n"},
 		"a call for nothing, switched off too": {[]string{"fake-endpoint"}, "the broker does not offer this, because it was started without --development-service"},
 	} {

@@ -10,8 +10,10 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc/codes"
 
 	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/commandline"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/connection"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
@@ -44,8 +46,7 @@ func (i *inputs) open(what, path string) (io.ReadCloser, error) {
 	return io.NopCloser(i.cmd.InOrStdin()), nil
 }
 
-// read reads a file, or standard input. It reads one byte more than a broker accepts,
-// so that the broker refuses an input that is too large.
+// read reads a file, or standard input. It refuses one that is larger than a broker accepts.
 func (i *inputs) read(what, path string, limit int64) ([]byte, error) {
 	file, err := i.open(what, path)
 	if err != nil {
@@ -55,6 +56,10 @@ func (i *inputs) read(what, path string, limit int64) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(file, limit+1))
 	if err != nil {
 		return nil, fmt.Errorf("%s cannot be read: %w", what, err)
+	}
+	if int64(len(data)) > limit {
+		return nil, &connection.Failure{Exit: commandline.ExitRefused, Code: codes.InvalidArgument,
+			Message: fmt.Sprintf("%s has more than %d bytes, which is the most that a broker accepts", what, limit)}
 	}
 	return data, nil
 }

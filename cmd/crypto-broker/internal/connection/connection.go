@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
@@ -21,6 +22,8 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/commandline"
@@ -112,6 +115,7 @@ func (b *Broker) Open(cmd *cobra.Command) error {
 		grpc.WithDefaultServiceConfig(config),
 		grpc.WithMaxCallAttempts(1000),
 		grpc.WithUserAgent("crypto-broker"),
+		grpc.WithUnaryInterceptor(refuseBytes),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxReply)),
 	)
 	if err != nil {
@@ -119,6 +123,22 @@ func (b *Broker) Open(cmd *cobra.Command) error {
 	}
 	b.Conn = conn
 	return nil
+}
+
+// refuseBytes refuses a request that has bytes in a field for text, such as a certificate in DER where
+// PEM is expected. gRPC cannot send it, and its error does not name the field.
+func refuseBytes(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+	field := ""
+	request.(proto.Message).ProtoReflect().Range(func(f protoreflect.FieldDescriptor, value protoreflect.Value) bool {
+		if f.Kind() == protoreflect.StringKind && !f.IsList() && !utf8.ValidString(value.String()) {
+			field = f.JSONName()
+		}
+		return field == ""
+	})
+	if field != "" {
+		return status.Errorf(codes.InvalidArgument, "%s has bytes that are no text in UTF-8, expected text, such as PEM for a key or a certificate", field)
+	}
+	return invoke(ctx, method, request, reply, conn, options...)
 }
 
 // Close ends the connection. Its error does not matter, because all replies have arrived.
