@@ -4,18 +4,26 @@ package server_test
 
 import (
 	"bytes"
+	"crypto/ecdh"
 	"crypto/ed25519"
+	"crypto/hpke"
+	"crypto/rand"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
+	sessionv1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/session/v1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/audit"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server"
 )
@@ -247,6 +255,45 @@ func TestACallWithAPrivateKeyWaitsForItsRecord(t *testing.T) {
 		t.Errorf("the call of Exchange ends with %s %q, expected a certificate", got.code(), got.values[theText])
 	}
 	e.closeSend()
+}
+
+// Nobody could end such a session, because nobody would know its id.
+func TestASessionWhoseRecordIsNotWrittenDoesNotBegin(t *testing.T) {
+	out := records{fails: true}
+	log, err := audit.New(audit.Options{
+		Output: audit.Stream(&out), Signer: ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)), Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(log.Close)
+	b := startWith(t, `
+- Name: Shop
+  Audit: {Level: sensitive, Required: true}
+  API:
+    Session:
+      Protocols: [session-v1, session-hpke-p256]
+      KeyAgreementAlg: ECDH_P256
+      EncryptAlg: A256GCM
+      SignAlg: ed25519
+      KeyIds: [{Id: signs}]
+`, nil, server.WithAudit(log), server.WithKeys(keyDirectory(t, map[string]string{"signs.key": edKeyPEM})))
+	sessions := sessionv1.NewSessionServiceClient(connect(t, b.socket("")))
+	for sentence, request := range map[string]*sessionv1.InitSessionRequest{
+		"version 1": {
+			KeyAgreement: "ECDH_P256", ClientPublicKey: base64.StdEncoding.EncodeToString(must(ecdh.P256().GenerateKey(rand.Reader)).PublicKey().Bytes()),
+			TtlSec: 1800, Nonce: "n", Timestamp: strconv.FormatInt(time.Now().UnixMilli(), 10),
+		},
+		"a native version": {
+			KeyAgreement: "HPKE_P256", ClientPublicKey: base64.StdEncoding.EncodeToString(must(hpke.DHKEM(ecdh.P256()).GenerateKey()).PublicKey().Bytes()),
+		},
+	} {
+		request.Profile = "Shop"
+		if _, err := sessions.InitSession(t.Context(), request); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "record was not written") {
+			t.Errorf("%s: %v", sentence, err)
+		}
+	}
+	awaitMetrics(t, b, "crypto_broker_sessions 0")
 }
 
 func TestABrokerWithoutRecordsRefusesCallsThatRequireThem(t *testing.T) {

@@ -30,6 +30,9 @@ func (h *Handlers) Record(c *Call, err error) error {
 		r.Reason = s.Message()
 	}
 	if failed := h.write(c, policy, &r); failed != nil {
+		if c.undo != nil {
+			c.undo()
+		}
 		return failed
 	}
 	return err

@@ -123,6 +123,9 @@ type Call struct {
 	PrivateKey []byte
 	// secrets are parts of the reply that Overwrite overwrites.
 	secrets [][]byte
+	// undo ends what the call has begun, if its reply does not leave the broker for want of an audit record. It is nil if
+	// there is nothing to end.
+	undo func()
 }
 
 // overwriteLater adds a secret to the secrets that [Call.Overwrite] overwrites.

@@ -23,14 +23,18 @@ func (h *Handlers) InitSession(c *Call, name string, in session.Init) (session.B
 	if err != nil {
 		return session.Begun{}, err
 	}
+	var begun session.Begun
 	if _, native := algorithm.NativeSession(in.KeyAgreement); native {
-		return h.initNative(c, name, policy, owner, in)
+		begun, err = h.initNative(c, name, policy, owner, in)
+	} else if begun, err = h.Sessions.Begin(c.untilDeadline(), owner, policy, in); err != nil {
+		err = h.sessionError(c, name, err)
 	}
-	begun, err := h.Sessions.Begin(c.untilDeadline(), owner, policy, in)
 	if err != nil {
-		return session.Begun{}, h.sessionError(c, name, err)
+		return session.Begun{}, err
 	}
 	c.use.Algorithm = begun.Protocol.String()
+	// Nobody could end the session, because nobody would know its id.
+	c.undo = func() { _, _ = h.Sessions.End(context.WithoutCancel(c.Context), owner, policy, begun.ID) } // without Redis, it expires
 	return begun, nil
 }
 

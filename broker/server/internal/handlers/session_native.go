@@ -28,7 +28,7 @@ func (h *Handlers) initNative(c *Call, name string, policy *profile.SessionPolic
 		return session.Begun{}, h.sessionError(c, name, err)
 	}
 	_, id := policy.Signing()
-	c.use.Algorithm, c.use.Keys[0] = begun.Protocol.String(), engine.UsedKey(key.Signer.Public(), id)
+	c.use.Keys[0] = engine.UsedKey(key.Signer.Public(), id)
 	return begun, nil
 }
 
