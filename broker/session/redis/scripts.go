@@ -8,8 +8,11 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// runID sets the name of the process of Redis that runs the script.
-const runID = `local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
+// source sets the names of the process of Redis that runs the script, and of the history of its data, which is a new one when the
+// process becomes the master. A process that was the master, became a replica, and is the master again may lack the last nonces
+// that it had.
+const source = `local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
+local history = string.match(redis.call('INFO', 'replication'), 'master_replid:(%x+)') or ''
 `
 
 // Answers of the scripts. beginScript answers with the eviction policy of Redis if that is not noeviction.
@@ -26,36 +29,36 @@ var (
 	// beginScript adds a session. Arguments: record, wrapped key, version of the wrapping key, lifetime in
 	// milliseconds, id, begin, end, and the maximum number of sessions in one part of the caller's sessions.
 	//
-	// The sessions of the caller are a sorted set by their ends. The set also has the run id of the Redis process, without an end,
-	// because sessions that another process began have ended. Here and in the scripts below, the first write is a command that
-	// Redis refuses when it is out of memory.
-	beginScript = script(runID + `
+	// The sessions of the caller are a sorted set by their ends. The set also has the names of the process and of the history, without
+	// an end, because sessions that another process began, or that are of another history, have ended. Here and in the scripts below,
+	// the first write is a command that Redis refuses when it is out of memory.
+	beginScript = script(source + `
 local policy = string.match(redis.call('INFO', 'memory'), 'maxmemory_policy:(%S+)')
 if policy ~= 'noeviction' then return policy end
 redis.call('ZADD', KEYS[3], ARGV[7], ARGV[5])
-if not redis.call('ZSCORE', KEYS[3], run) then
+if not redis.call('ZSCORE', KEYS[3], run) or not redis.call('ZSCORE', KEYS[3], history) then
   redis.call('DEL', KEYS[3])
-  redis.call('ZADD', KEYS[3], 'inf', run, ARGV[7], ARGV[5])
+  redis.call('ZADD', KEYS[3], 'inf', run, 'inf', history, ARGV[7], ARGV[5])
 end
 redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', ARGV[6])
-if redis.call('ZCARD', KEYS[3]) > tonumber(ARGV[8]) + 1 then
+if redis.call('ZCARD', KEYS[3]) > tonumber(ARGV[8]) + 2 then
   redis.call('ZREM', KEYS[3], ARGV[5])
   return 'full'
 end
 if redis.call('PTTL', KEYS[3]) < tonumber(ARGV[4]) then redis.call('PEXPIRE', KEYS[3], ARGV[4]) end
-redis.call('HSET', KEYS[1], 'record', ARGV[1], 'key', ARGV[2], 'version', ARGV[3], 'run', run, 'opened', 0, 'sealed', 0, 'nonces', 0, 'floor', 0)
+redis.call('HSET', KEYS[1], 'record', ARGV[1], 'key', ARGV[2], 'version', ARGV[3], 'run', run, 'history', history, 'opened', 0, 'sealed', 0, 'nonces', 0, 'floor', 0)
 redis.call('PEXPIRE', KEYS[1], ARGV[4])
 return 'done'`)
 
 	// acceptScript accepts a request once. Arguments: nonce, time of the request, earliest time in the
 	// window, most messages, most nonces. If there are fewer nonces than the session has counted, somebody
-	// has removed some, so the session ends.
+	// has removed some, so the session ends. Sessions of brokers of version 0.1 have no history.
 	//
 	// The first write is a command that Redis refuses when it is out of memory. Redis does not refuse later writes of the same script.
-	acceptScript = script(runID + `
-local s = redis.call('HMGET', KEYS[1], 'run', 'opened', 'nonces', 'floor')
+	acceptScript = script(source + `
+local s = redis.call('HMGET', KEYS[1], 'run', 'opened', 'nonces', 'floor', 'history')
 if not s[1] then return 'ended' end
-if s[1] ~= run or redis.call('ZCARD', KEYS[2]) ~= tonumber(s[3]) then
+if s[1] ~= run or s[5] and s[5] ~= history or redis.call('ZCARD', KEYS[2]) ~= tonumber(s[3]) then
   redis.call('DEL', KEYS[1], KEYS[2])
   return 'ended'
 end
@@ -76,9 +79,9 @@ redis.call('HINCRBY', KEYS[1], 'opened', 1)
 return 'done'`)
 
 	// replyScript counts a reply. Argument: most replies.
-	replyScript = script(runID + `
-local s = redis.call('HMGET', KEYS[1], 'run', 'sealed')
-if not s[1] or s[1] ~= run or tonumber(s[2]) >= tonumber(ARGV[1]) then return 'ended' end
+	replyScript = script(source + `
+local s = redis.call('HMGET', KEYS[1], 'run', 'sealed', 'history')
+if not s[1] or s[1] ~= run or s[3] and s[3] ~= history or tonumber(s[2]) >= tonumber(ARGV[1]) then return 'ended' end
 redis.call('HINCRBY', KEYS[1], 'sealed', 1)
 return 'done'`)
 

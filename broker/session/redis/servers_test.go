@@ -166,3 +166,36 @@ func TestASessionEndsWhenSentinelsChooseAnotherMaster(t *testing.T) {
 	missing(t, a)
 	serves(t, b, a, "S-00000000000000000000000000000000")
 }
+
+// The state of a replica can lack the last nonces, and the old master takes it over. Its process stays the same.
+func TestASessionEndsWhenAMasterIsReplacedAndComesBack(t *testing.T) {
+	master, replica := redisserver.New(t), redisserver.New(t)
+	master.Run(t, "--repl-diskless-sync-delay", "0", "--repl-timeout", "600")
+	replica.Run(t, "--replicaof", master.Host+" "+redisserver.Port, "--repl-diskless-sync-delay", "0", "--repl-timeout", "600")
+	answers(t, replica, "master_link_status:up", "INFO", "replication")
+	a, b := begun(t, onServer(t, master))
+	want(t, "a request", a.Accept(t.Context(), id, acceptance(1)), nil)
+	answers(t, replica, "1", "HGET", nameOf(id), "opened") // the request has arrived
+
+	replica.Ask(t, "REPLICAOF", "NO", "ONE")
+	want(t, "a request that the new master does not know", a.Accept(t.Context(), id, acceptance(2)), nil)
+	master.Ask(t, "REPLICAOF", replica.Host, redisserver.Port)
+	answers(t, master, "master_link_status:up", "INFO", "replication")
+	replica.Ask(t, "REPLICAOF", master.Host, redisserver.Port)
+	master.Ask(t, "REPLICAOF", "NO", "ONE")
+	want(t, "the same request", b.Accept(t.Context(), id, acceptance(2)), session.ErrRefused)
+	want(t, "a further one", a.Accept(t.Context(), id, acceptance(3)), session.ErrRefused)
+	missing(t, a)
+	serves(t, a, b, id)
+}
+
+func TestASessionEndsWhenItsServerGetsItsFirstReplica(t *testing.T) {
+	master, replica := redisserver.New(t), redisserver.New(t)
+	master.Run(t, "--repl-diskless-sync-delay", "0", "--repl-timeout", "600")
+	a, b := begun(t, onServer(t, master))
+	want(t, "a request", a.Accept(t.Context(), id, acceptance(1)), nil)
+	replica.Run(t, "--replicaof", master.Host+" "+redisserver.Port, "--repl-timeout", "600")
+	answers(t, replica, "master_link_status:up", "INFO", "replication")
+	want(t, "a further request", b.Accept(t.Context(), id, acceptance(2)), session.ErrRefused)
+	serves(t, a, b, id)
+}
