@@ -20,6 +20,8 @@ const (
 	maxQueue = 1 << 20
 	// maxWait is how long a call waits for its record to be written.
 	maxWait = 5 * time.Second
+	// maxClose is how long Close waits. Two attempts to send records to a collector take less.
+	maxClose = 15 * time.Second
 	// checkpointTime is the maximum age, and checkpointLines the maximum number, of lines that no
 	// checkpoint has signed.
 	checkpointTime  = 10 * time.Second
@@ -191,7 +193,8 @@ func (l *Log) lose(n int) {
 	l.totalLost.Add(uint64(n))
 }
 
-// Close writes the queued records and the end of the chain.
+// Close writes the queued records and the end of the chain. It gives up after maxClose, because a
+// program has to end even if nobody reads its standard error.
 func (l *Log) Close() {
 	l.mu.Lock()
 	if l.closed {
@@ -201,7 +204,13 @@ func (l *Log) Close() {
 	l.closed = true
 	l.mu.Unlock()
 	close(l.stop)
-	<-l.stopped
+	timer := time.NewTimer(maxClose)
+	defer timer.Stop()
+	select {
+	case <-l.stopped:
+	case <-timer.C:
+		l.options.Logger.Error("the last audit records cannot be written, and the program ends without them")
+	}
 }
 
 func (l *Log) run() {

@@ -18,6 +18,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/audit"
@@ -696,4 +697,16 @@ func TestAFileThatWasChangedBetweenTwoRunsIsFound(t *testing.T) {
 	if err != nil || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "has no end") {
 		t.Errorf("the report is %+v (error %v), expected a note that the end of the first chain is missing", r, err)
 	}
+}
+
+func TestALogWhoseOutputTakesNothingEndsAfterSomeTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m memory
+		blocked := make(chan struct{})
+		m.set(nil, 0, blocked)
+		log := newLog(t, &m)
+		log.Add(record(0))
+		log.Close()
+		close(blocked) // so that the goroutine of the log ends
+	})
 }

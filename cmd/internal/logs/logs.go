@@ -16,7 +16,8 @@ const (
 
 // Options are the settings of a log. All fields are required.
 type Options struct {
-	// To receives the lines, each by one call of Write.
+	// To receives whole lines. If it takes none for a second, the lines that follow are lost until it
+	// takes that line, and then a line says how many.
 	To io.Writer
 	// Format is JSON or Text.
 	Format string
@@ -30,11 +31,14 @@ type Options struct {
 // left out so far; the handler can still be used afterwards.
 func New(o Options) (handler slog.Handler, end func()) {
 	options := &slog.HandlerOptions{Level: o.Level, ReplaceAttr: schema}
-	var lines slog.Handler = slog.NewJSONHandler(o.To, options)
-	if o.Format == Text {
-		lines = slog.NewTextHandler(o.To, options)
+	to := func(output io.Writer) slog.Handler {
+		var lines slog.Handler = slog.NewJSONHandler(output, options)
+		if o.Format == Text {
+			lines = slog.NewTextHandler(output, options)
+		}
+		return lines.WithAttrs([]slog.Attr{slog.String("component", o.Component), slog.String("version", o.Version)})
 	}
-	lines = lines.WithAttrs([]slog.Attr{slog.String("component", o.Component), slog.String("version", o.Version)})
+	lines := to(&patient{to: o.To, missing: missingLine(to)})
 	r := newRepeats(lines)
 	return &limited{r, func() (slog.Handler, uint64) { return lines, 0 }}, r.report
 }

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build process
+
+package main_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// fullPipe returns a pipe that nobody reads and that has no more room.
+func fullPipe(t *testing.T) *os.File {
+	t.Helper()
+	var ends [2]int
+	if err := syscall.Pipe2(ends[:], syscall.O_CLOEXEC); err != nil {
+		t.Fatal(err)
+	}
+	reader, writer := os.NewFile(uintptr(ends[0]), "reader"), os.NewFile(uintptr(ends[1]), "writer")
+	t.Cleanup(func() {
+		if err := errors.Join(reader.Close(), writer.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	const setSize, size = 1031, 4096 // F_SETPIPE_SZ
+	if _, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(ends[1]), setSize, size); errno != 0 {
+		t.Fatal(errno)
+	}
+	if n, err := syscall.Write(ends[1], make([]byte, size)); n != size || err != nil {
+		t.Fatalf("wrote %d bytes: %v", n, err)
+	}
+	return writer
+}
+
+func TestABrokerWhoseLogNobodyReadsTakesProfilesAndEnds(t *testing.T) {
+	at := newPlace(t, "sha-256")
+	broker := exec.CommandContext(context.Background(), binary, at.args()...)
+	broker.Env, broker.Stderr = environment(), fullPipe(t)
+	if err := broker.Start(); err != nil {
+		t.Fatal(err)
+	}
+	exited := make(chan error, 1)
+	go func() { exited <- broker.Wait() }()
+	t.Cleanup(func() { _ = broker.Process.Kill() }) // it has ended unless the test failed
+	conn := connect(t, at.socket(""))
+	for _, want := range []string{"sha-256", "sha-384", "sha-512"} {
+		at.write("- Name: Default\n  API: {HashData: {HashAlg: " + want + "}}\n")
+		got := ""
+		for end := time.Now().Add(waitLimit); got != want; <-time.After(10 * time.Millisecond) {
+			var err error
+			if got, err = hashes(t, conn); err != nil || time.Now().After(end) {
+				t.Fatalf("got %q, %v, expected %s", got, err, want)
+			}
+		}
+	}
+	if err := broker.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-exited:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(waitLimit):
+		t.Fatal("the broker does not end")
+	}
+}
