@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/signal"
 	"runtime"
 	"runtime/debug"
@@ -52,10 +53,14 @@ func Flags(name string) *pflag.FlagSet {
 	return flags
 }
 
-// Context returns a context that ends at the first SIGINT or SIGTERM. A second
-// signal ends the process at once.
+// Context returns a context that ends at the first SIGINT or SIGTERM, or at SIGHUP unless the
+// program was started with SIGHUP ignored, as by nohup. A second signal ends the process at once.
 func Context() context.Context {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	signals := []os.Signal{syscall.SIGINT, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		signals = append(signals, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), signals...)
 	context.AfterFunc(ctx, stop)
 	return ctx
 }

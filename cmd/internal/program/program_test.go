@@ -33,11 +33,13 @@ func TestAReleaseHasTheVersionOfItsBuild(t *testing.T) {
 }
 
 func TestASignalEndsTheContext(t *testing.T) {
-	ctx := program.Context()
-	if err := syscall.Kill(syscall.Getpid(), syscall.SIGTERM); err != nil {
-		t.Fatal(err)
+	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
+		ctx := program.Context()
+		if err := syscall.Kill(syscall.Getpid(), signal); err != nil {
+			t.Fatal(err)
+		}
+		<-ctx.Done()
 	}
-	<-ctx.Done()
 }
 
 func TestFlagsPrintNothingByThemselvesAndKeepTheirOrder(t *testing.T) {
