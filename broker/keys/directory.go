@@ -135,7 +135,7 @@ const maxReads = 3
 // that the next look has to be soon.
 func (d *Directory) look() bool {
 	for range maxReads {
-		before := d.generation()
+		before := d.links()
 		next, problems, err := d.read()
 		switch {
 		case errors.Is(err, regularfile.ErrBeingWritten):
@@ -143,7 +143,7 @@ func (d *Directory) look() bool {
 		case err != nil:
 			d.report(Event{Keys: d.count(), Err: fmt.Errorf("read the key directory: %w", err)})
 			return true
-		case d.generation() != before:
+		case d.links() != before:
 			continue // a kubelet replaced the content, so old and new files may be mixed
 		}
 		d.publish(next, problems)
@@ -265,14 +265,5 @@ func (d *Directory) subdirectories() []string {
 	return dirs
 }
 
-// generation returns a text that changes when a kubelet replaces the content of the directory
-// or of a directory in it. Without a kubelet it never changes.
-func (d *Directory) generation() string {
-	var b strings.Builder
-	for _, dir := range append(d.subdirectories(), d.dir) {
-		if target, err := os.Readlink(filepath.Join(dir, watch.DataLink)); err == nil {
-			fmt.Fprintf(&b, "%s\x00%s\x00", dir, target)
-		}
-	}
-	return b.String()
-}
+// links returns a text that changes when a kubelet replaces the content of the directory or of a directory in it.
+func (d *Directory) links() string { return watch.Links(append(d.subdirectories(), d.dir)...) }

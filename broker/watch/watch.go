@@ -12,8 +12,10 @@ package watch
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -21,6 +23,18 @@ import (
 
 // DataLink is the name of the symbolic link that a kubelet renames.
 const DataLink = "..data"
+
+// Links returns a text that changes when a kubelet replaces the content of one of the directories. Without a kubelet it never changes.
+// If it has changed while several files were read, old and new ones may be mixed.
+func Links(dirs ...string) string {
+	var b strings.Builder
+	for _, dir := range dirs {
+		if target, err := os.Readlink(filepath.Join(dir, DataLink)); err == nil {
+			fmt.Fprintf(&b, "%s\x00%s\x00", dir, target)
+		}
+	}
+	return b.String()
+}
 
 // Config says what a Watcher follows. All fields except Also are required.
 type Config struct {

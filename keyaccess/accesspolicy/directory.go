@@ -60,9 +60,9 @@ func (d *Directory) Run(ctx context.Context) {
 
 // look implements the function of [watch.Config].
 func (d *Directory) look() bool {
-	before := d.link()
+	before := watch.Links(d.dir)
 	set, content, err := d.read()
-	if errors.Is(err, regularfile.ErrBeingWritten) || d.link() != before {
+	if errors.Is(err, regularfile.ErrBeingWritten) || watch.Links(d.dir) != before {
 		return false
 	}
 	if err != nil {
@@ -79,12 +79,6 @@ func (d *Directory) look() bool {
 	d.current.Store(set)
 	d.observe(set, nil)
 	return true
-}
-
-// link returns where the link of a kubelet points. Without a kubelet it is empty.
-func (d *Directory) link() string {
-	target, _ := os.Readlink(filepath.Join(d.dir, watch.DataLink)) // without a link there is no kubelet
-	return target
 }
 
 // read reads the directory. It returns a text that differs for different content.

@@ -103,8 +103,13 @@ func (f *Followed) Wait() { <-f.done }
 
 // look reads the directory, and reports whether it was complete.
 func (f *Followed) look() bool {
+	before := f.links()
 	sources, err := read(f.dir)
-	if errors.Is(err, regularfile.ErrBeingWritten) {
+	// A kubelet may have replaced the content meanwhile. A new token must not get to an old server.
+	if errors.Is(err, regularfile.ErrBeingWritten) || f.links() != before {
+		for _, s := range sources {
+			s.credentials.Forget()
+		}
 		return false
 	}
 	if err != nil {
@@ -141,6 +146,9 @@ func (f *Followed) look() bool {
 	f.tell(Event{Providers: len(next), Problems: problems}, text.String())
 	return true
 }
+
+// links returns a text that changes when a kubelet replaces the content of the directory or of a directory in it.
+func (f *Followed) links() string { return watch.Links(append(f.subdirectories(), f.dir)...) }
 
 // replace replaces the providers, and closes those that are not used any more.
 func (f *Followed) replace(next map[string]opened) {
