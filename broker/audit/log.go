@@ -284,6 +284,11 @@ func (l *Log) writeLines(now time.Time, b *batch, lost uint64, ending bool) (wri
 	c, out := &l.state.chain, l.out[:0]
 	switch {
 	case !l.state.begun:
+		if l.options.Output.Full() {
+			if err := l.options.Output.Rotate(); err != nil {
+				l.report(now, err) // the file grows, but nothing is lost
+			}
+		}
 		out = c.add(out, l.startLine(now))
 		l.state.begun, l.state.signed = true, now
 	case l.options.Output.Full():

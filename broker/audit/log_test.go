@@ -589,6 +589,32 @@ func TestFullFilesAreKeptIfTheFileWasMovedAway(t *testing.T) {
 	}
 }
 
+func TestRecordsAfterAFileWasDeletedAreInANewFile(t *testing.T) {
+	for sentence, before := range map[string]int{"before the first record": 0, "after records": 3} {
+		t.Run(sentence, func(t *testing.T) {
+			directory := t.TempDir()
+			name := filepath.Join(directory, "audit.jsonl")
+			f, err := audit.OpenFile(name, 1<<20, 2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			log := newLog(t, f)
+			write(t, log, 0, before)
+			if err := os.Remove(name); err != nil {
+				t.Fatal(err)
+			}
+			write(t, log, before, before+2)
+			log.Close()
+			if err := f.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if r, err := verifyFiles(t, directory); err != nil || r.Records != 2 || (len(r.Notes) > 0) != (before > 0) {
+				t.Errorf("the report is %+v (error %v), expected 2 records, and a note about the older part if there was one", r, err)
+			}
+		})
+	}
+}
+
 func TestAFileThatEndsInTheMiddleOfALineGoesOn(t *testing.T) {
 	directory := t.TempDir()
 	files(t, directory, 1<<20, 0, 3, false)

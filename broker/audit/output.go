@@ -135,8 +135,15 @@ func (f *File) Write(lines []byte) error {
 // Sync implements Output.
 func (f *File) Sync() error { return f.file.Sync() }
 
-// Full implements Output.
-func (f *File) Full() bool { return f.size >= f.maxSize }
+// Full implements Output. A file that somebody has deleted or moved away counts as full, because
+// nobody would find further lines in a deleted file.
+func (f *File) Full() bool {
+	if f.size >= f.maxSize {
+		return true
+	}
+	_, err := os.Lstat(f.path)
+	return errors.Is(err, os.ErrNotExist)
+}
 
 // Previous implements Output.
 func (f *File) Previous() string { return f.previous }
