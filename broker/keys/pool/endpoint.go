@@ -23,6 +23,10 @@ const (
 	// checkAfter is how long a connection may be idle before it is pinged for a request that
 	// must not be made twice. The server may have closed it meanwhile.
 	checkAfter = time.Second
+	// A caller who gives up after patience times the time that the endpoint usually takes, and after minPatience, was perhaps not too
+	// hasty.
+	patience    = 8
+	minPatience = 100 * time.Millisecond
 	// latencyWeight is the weight of the last request in the moving average of latency.
 	latencyWeight = 0.2
 )
@@ -46,7 +50,10 @@ type endpoint[C Conn] struct {
 	// inFlight is the number of requests that the endpoint has. latency is a moving average of
 	// the time of requests in nanoseconds.
 	inFlight, latency atomic.Int64
-	contact           contact
+	// unanswered says that a caller has waited for long and given up, and that the endpoint has not answered anything since. Other
+	// endpoints are tried first then. This is no failure, because impatient callers must not stop the requests of others.
+	unanswered atomic.Bool
+	contact    contact
 }
 
 // pooled is a connection in a pool.
@@ -119,7 +126,10 @@ func (e *endpoint[C]) try(ctx context.Context, kind Kind, request func(context.C
 	defer func() {
 		e.inFlight.Add(-1)
 		if ctx.Err() != nil && err != nil {
-			done(context.Canceled) // the caller gave up, which says nothing about the endpoint
+			done(context.Canceled)
+			if time.Since(began) >= max(minPatience, patience*time.Duration(e.latency.Load())) {
+				e.unanswered.Store(true)
+			}
 			return
 		}
 		done(err)
@@ -173,7 +183,7 @@ func (e *endpoint[C]) ping(ctx context.Context, conn C) error {
 	err := conn.Ping(ctx)
 	if err == nil {
 		e.contact.pinged.Store(int64(max(1, time.Since(began))))
-		e.contact.answered(conn)
+		e.answered(conn)
 	}
 	return err
 }
@@ -201,7 +211,7 @@ func (e *endpoint[C]) run(ctx context.Context, held *puddle.Resource[*pooled[C]]
 	}
 	broken = errors.Is(err, keys.ErrUnavailable)
 	if !broken {
-		e.contact.answered(held.Value().conn)
+		e.answered(held.Value().conn)
 	}
 	if fragile, ok := any(held.Value().conn).(Fragile); ok && fragile.Broken() {
 		broken = true
@@ -210,6 +220,12 @@ func (e *endpoint[C]) run(ctx context.Context, held *puddle.Resource[*pooled[C]]
 		e.note(time.Since(began))
 	}
 	return err
+}
+
+// answered notes that the server has answered on a connection.
+func (e *endpoint[C]) answered(conn C) {
+	e.unanswered.Store(false)
+	e.contact.answered(conn)
 }
 
 // note adds the time of a request to the average.
@@ -246,7 +262,7 @@ func (e *endpoint[C]) tidy(ctx context.Context) {
 	left := int(e.conns.Stat().TotalResources())
 	var quiet []*puddle.Resource[*pooled[C]]
 	for _, held := range e.conns.AcquireAllIdle() {
-		idle := held.IdleDuration() > e.config.IdleTime
+		idle := held.IdleDuration() > e.config.IdleTime || e.unanswered.Load()
 		switch {
 		case now.After(held.Value().until), idle && left > e.config.Min:
 			left--

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -144,12 +145,29 @@ func (p *Pool[C]) Do(ctx context.Context, kind Kind, request func(ctx context.Co
 // mayRetry reports whether another try may succeed.
 func mayRetry(err error) bool { return errors.Is(err, keys.ErrUnavailable) }
 
-// order returns the endpoints in the order in which a request tries them.
+// order returns the endpoints in the order in which a request tries them. A request that changes nothing tries endpoints last that
+// have left their callers without an answer.
 func (p *Pool[C]) order(kind Kind) []*endpoint[C] {
-	n := len(p.endpoints)
-	if kind == Once || n == 1 {
+	if kind == Once || len(p.endpoints) == 1 {
 		return p.endpoints
 	}
+	ordered := p.byLoad()
+	slices.SortStableFunc(ordered, func(a, b *endpoint[C]) int {
+		switch first, second := a.unanswered.Load(), b.unanswered.Load(); {
+		case first == second:
+			return 0
+		case first:
+			return 1
+		default:
+			return -1
+		}
+	})
+	return ordered
+}
+
+// byLoad returns the endpoints as the configuration says: in turn, or the less loaded of two first.
+func (p *Pool[C]) byLoad() []*endpoint[C] {
+	n := len(p.endpoints)
 	ordered := make([]*endpoint[C], n)
 	if p.config.RoundRobin {
 		first := int(p.next.Add(1) % uint64(n))

@@ -289,6 +289,45 @@ func TestAServerThatHangsIsLeftAlone(t *testing.T) {
 	})
 }
 
+// Most callers wait less than RequestTimeout, so that the server has not failed when they give up.
+func TestAServerThatHangsIsLeftAloneAlsoIfItsCallersGiveUpFirst(t *testing.T) {
+	for sentence, hang := range map[string]func(*server){
+		"no request is answered":    func(s *server) { s.hangs = true },
+		"no connection is answered": func(s *server) { s.silent = true; s.epoch++ },
+	} {
+		for _, roundRobin := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, in turn %t", sentence, roundRobin), func(t *testing.T) {
+				m := newManager("a", "b")
+				m.change("b", func(s *server) { s.takes = 10 * time.Millisecond })
+				run(t, m, Config[*wire]{Endpoints: []string{"a", "b"}, RoundRobin: roundRobin}, func(t *testing.T, p *Pool[*wire]) {
+					failed := func() (count int) {
+						for range 40 {
+							ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+							if err := p.Do(ctx, Repeatable, func(ctx context.Context, w *wire) error { return w.request(ctx) }); err != nil {
+								count++
+							}
+							cancel()
+						}
+						return count
+					}
+					if count := failed(); count > 0 {
+						t.Fatalf("%d requests failed before", count)
+					}
+					m.change("a", hang)
+					if count := failed(); count > 3 {
+						t.Errorf("%d of 40 requests failed, want at most 3", count)
+					}
+					m.change("a", func(s *server) { s.hangs, s.silent, s.requests = false, false, 0 })
+					<-time.After(time.Minute) // until the pool has looked at the connections
+					if count := failed(); count > 0 || m.of("a").requests == 0 {
+						t.Errorf("afterwards, %d requests failed, and the server got %d", count, m.of("a").requests)
+					}
+				})
+			})
+		}
+	}
+}
+
 func TestAServerThatDoesNotConnectInTimeIsLeftAlone(t *testing.T) {
 	m := newManager("a", "b")
 	m.change("a", func(s *server) { s.silent = true })
