@@ -361,6 +361,22 @@ func TestACommandWaitsForTheBrokerToStart(t *testing.T) {
 	}
 }
 
+func TestACommandThatGivesUpSaysWhatTheBrokerAnswered(t *testing.T) {
+	s := newSandbox(t)
+	s.write("profiles/Profiles.yaml", "not a profile file\n")
+	s.start()
+	var got executed
+	for timeout := 200 * time.Millisecond; ; timeout *= 2 { // a busy machine needs longer for the start of the broker
+		got = s.run("hash-data", welcome, "--timeout", timeout.String())
+		if strings.Contains(got.stderr, "no profiles are loaded yet") || timeout > 10*time.Second {
+			break
+		}
+	}
+	if want := "HashData: no profiles are loaded yet, try again later\n"; got.code != 4 || !strings.HasSuffix(got.stderr, want) {
+		t.Errorf("got %+v, expected the exit code 4 and a standard error that ends in %q", got, want)
+	}
+}
+
 func TestALoopCallsUntilItIsInterrupted(t *testing.T) {
 	s := newSandbox(t).start()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

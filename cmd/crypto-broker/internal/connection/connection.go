@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -74,6 +75,8 @@ type Broker struct {
 	patience *time.Timer
 	// unreachable is the error of the last attempt to connect, or nil after a success.
 	unreachable atomic.Pointer[error]
+	// refused is the last answer of the broker to an attempt that gRPC has repeated since, or nil.
+	refused atomic.Pointer[string]
 }
 
 // Flags gives a command the flags that say which broker it calls.
@@ -115,6 +118,7 @@ func (b *Broker) Open(cmd *cobra.Command) error {
 		grpc.WithDefaultServiceConfig(config),
 		grpc.WithMaxCallAttempts(1000),
 		grpc.WithUserAgent("crypto-broker"),
+		grpc.WithStatsHandler(attempts{b}),
 		grpc.WithUnaryInterceptor(refuseBytes),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxReply)),
 	)
@@ -139,6 +143,34 @@ func refuseBytes(ctx context.Context, method string, request, reply any, conn *g
 		return status.Errorf(codes.InvalidArgument, "%s has bytes that are no text in UTF-8, expected text, such as PEM for a key or a certificate", field)
 	}
 	return invoke(ctx, method, request, reply, conn, options...)
+}
+
+// attempts keeps the answers of the broker to attempts that gRPC repeats. gRPC itself returns only that the
+// time is over.
+type attempts struct{ *Broker }
+
+// TagRPC implements stats.Handler.
+func (attempts) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
+
+// TagConn implements stats.Handler.
+func (attempts) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+
+// HandleConn implements stats.Handler.
+func (attempts) HandleConn(context.Context, stats.ConnStats) {}
+
+// HandleRPC implements stats.Handler.
+func (a attempts) HandleRPC(_ context.Context, event stats.RPCStats) {
+	end, isEnd := event.(*stats.End)
+	if !isEnd {
+		return
+	}
+	switch answer := status.Convert(end.Error); {
+	case answer.Code() == codes.OK:
+		a.refused.Store(nil)
+	case Retryable(answer.Code()) && a.unreachable.Load() == nil:
+		message := answer.Message()
+		a.refused.Store(&message)
+	}
 }
 
 // Close ends the connection. Its error does not matter, because all replies have arrived.
@@ -242,6 +274,9 @@ func (b *Broker) Failed(err error) error {
 	case codes.DeadlineExceeded, codes.Unavailable, codes.ResourceExhausted, codes.Aborted:
 		f.Exit = commandline.ExitUnavailable
 		f.Message = fmt.Sprintf("the broker at %s did not answer within %s: %s", b.Socket, b.Timeout, st.Message())
+		if answer := b.refused.Load(); answer != nil {
+			f.Message = fmt.Sprintf("the broker at %s did not serve the call within %s: %s", b.Socket, b.Timeout, *answer)
+		}
 		if err := b.unreachable.Load(); err != nil {
 			f.Message = fmt.Sprintf("there is no broker at %s, waited %s: %v", b.Socket, b.Timeout, *err)
 		}
