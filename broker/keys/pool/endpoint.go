@@ -23,10 +23,11 @@ const (
 	// checkAfter is how long a connection may be idle before it is pinged for a request that
 	// must not be made twice. The server may have closed it meanwhile.
 	checkAfter = time.Second
-	// A caller who gives up after patience times the time that the endpoint usually takes, and after minPatience, was perhaps not too
-	// hasty.
+	// A caller who gives up after patience times the time that the endpoint usually takes was not too hasty, if the endpoint has
+	// answered nobody meanwhile. After minPatience other endpoints are tried first, and after fairTime the endpoint has failed.
 	patience    = 8
 	minPatience = 100 * time.Millisecond
+	fairTime    = time.Second
 	// latencyWeight is the weight of the last request in the moving average of latency.
 	latencyWeight = 0.2
 )
@@ -50,8 +51,9 @@ type endpoint[C Conn] struct {
 	// inFlight is the number of requests that the endpoint has. latency is a moving average of
 	// the time of requests in nanoseconds.
 	inFlight, latency atomic.Int64
-	// unanswered says that a caller has waited for long and given up, and that the endpoint has not answered anything since. Other
-	// endpoints are tried first then. This is no failure, because impatient callers must not stop the requests of others.
+	// answers counts what the endpoint has answered. unanswered says that a caller has waited for long and given up, and that the
+	// endpoint has not answered anything since. Other endpoints are tried first then.
+	answers    atomic.Uint64
 	unanswered atomic.Bool
 	contact    contact
 }
@@ -122,14 +124,11 @@ func (e *endpoint[C]) try(ctx context.Context, kind Kind, request func(context.C
 		return false, errNotUsed
 	}
 	e.inFlight.Add(1)
-	began := time.Now()
+	began, answers := time.Now(), e.answers.Load()
 	defer func() {
 		e.inFlight.Add(-1)
 		if ctx.Err() != nil && err != nil {
-			done(context.Canceled)
-			if time.Since(began) >= max(minPatience, patience*time.Duration(e.latency.Load())) {
-				e.unanswered.Store(true)
-			}
+			done(e.givenUp(kind, time.Since(began), answers))
 			return
 		}
 		done(err)
@@ -150,6 +149,20 @@ func (e *endpoint[C]) try(ctx context.Context, kind Kind, request func(context.C
 	}
 }
 
+// givenUp returns how a request ended whose caller has given up after a time. answers is what the endpoint had answered when the
+// request began. Impatient callers must not stop the requests of others.
+func (e *endpoint[C]) givenUp(kind Kind, waited time.Duration, answers uint64) error {
+	if kind == Once || e.answers.Load() != answers || waited < max(minPatience, patience*time.Duration(e.latency.Load())) {
+		return context.Canceled
+	}
+	e.unanswered.Store(true)
+	if waited < fairTime {
+		return context.Canceled
+	}
+	e.contact.failed(errTimedOut)
+	return errTimedOut
+}
+
 // acquire returns a connection whose lifetime has not ended. For a request that must not be made
 // twice, the connection has just answered a ping.
 func (e *endpoint[C]) acquire(ctx context.Context, kind Kind) (*puddle.Resource[*pooled[C]], error) {
@@ -162,7 +175,7 @@ func (e *endpoint[C]) acquire(ctx context.Context, kind Kind) (*puddle.Resource[
 			return nil, err
 		case time.Now().After(held.Value().until):
 			held.Destroy()
-		case kind == Once && held.IdleDuration() > checkAfter && !e.answers(ctx, held.Value().conn):
+		case kind == Once && held.IdleDuration() > checkAfter && !e.pongs(ctx, held.Value().conn):
 			held.Destroy()
 		default:
 			return held, nil
@@ -170,8 +183,8 @@ func (e *endpoint[C]) acquire(ctx context.Context, kind Kind) (*puddle.Resource[
 	}
 }
 
-// answers reports whether the server answers on a connection.
-func (e *endpoint[C]) answers(ctx context.Context, conn C) bool {
+// pongs reports whether the server answers a ping on a connection.
+func (e *endpoint[C]) pongs(ctx context.Context, conn C) bool {
 	ctx, cancel := context.WithTimeout(ctx, e.config.DialTimeout)
 	defer cancel()
 	return e.ping(ctx, conn) == nil
@@ -224,6 +237,7 @@ func (e *endpoint[C]) run(ctx context.Context, held *puddle.Resource[*pooled[C]]
 
 // answered notes that the server has answered on a connection.
 func (e *endpoint[C]) answered(conn C) {
+	e.answers.Add(1)
 	e.unanswered.Store(false)
 	e.contact.answered(conn)
 }
@@ -274,7 +288,7 @@ func (e *endpoint[C]) tidy(ctx context.Context) {
 		}
 	}
 	for _, held := range quiet {
-		if e.answers(ctx, held.Value().conn) {
+		if e.pongs(ctx, held.Value().conn) {
 			held.Release()
 			continue
 		}

@@ -328,6 +328,55 @@ func TestAServerThatHangsIsLeftAloneAlsoIfItsCallersGiveUpFirst(t *testing.T) {
 	}
 }
 
+// Otherwise each call would take the place of another one for as long as its caller waits.
+func TestTheOnlyServerIsLeftAloneIfItAnswersNobody(t *testing.T) {
+	m := newManager("a")
+	run(t, m, Config[*wire]{Endpoints: []string{"a"}}, func(t *testing.T, p *Pool[*wire]) {
+		try := func() error {
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			defer cancel()
+			return p.Do(ctx, Repeatable, func(ctx context.Context, w *wire) error { return w.request(ctx) })
+		}
+		m.change("a", func(s *server) { s.hangs = true })
+		for range tripAfter {
+			if err := try(); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("got %v, want DeadlineExceeded", err)
+			}
+		}
+		if err := try(); !errors.Is(err, keys.ErrUnavailable) {
+			t.Errorf("got %v, want ErrUnavailable", err)
+		}
+		if a := p.Status()[0]; a.Usable || a.Reach != Unreachable || a.Failure != TimedOut || a.Requests != (Requests{}) {
+			t.Errorf("found %+v, expected a server that gets no requests, because it timed out", a)
+		}
+		m.change("a", func(s *server) { s.hangs = false })
+		<-time.After(time.Minute) // until the pool has looked at the connections
+		if err := try(); err != nil {
+			t.Errorf("afterwards: %v", err)
+		}
+	})
+}
+
+func TestCallersWhoGiveUpAreNoFaultsOfAServerThatAnswersOthers(t *testing.T) {
+	m := newManager("a")
+	run(t, m, Config[*wire]{Endpoints: []string{"a"}}, func(t *testing.T, p *Pool[*wire]) {
+		for range 3 * tripAfter {
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			_ = p.Do(ctx, Repeatable, func(ctx context.Context, _ *wire) error {
+				if err := ask(p, Repeatable); err != nil {
+					t.Error(err)
+				}
+				<-ctx.Done()
+				return ctx.Err()
+			})
+			cancel()
+		}
+		if !p.Status()[0].Usable {
+			t.Error("the server gets no requests because callers gave up")
+		}
+	})
+}
+
 func TestAServerThatDoesNotConnectInTimeIsLeftAlone(t *testing.T) {
 	m := newManager("a", "b")
 	m.change("a", func(s *server) { s.silent = true })
