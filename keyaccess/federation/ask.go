@@ -61,13 +61,13 @@ type Asking struct {
 	// released are the shares that a client has got.
 	released map[string]bool
 	// cancels end the requests that are under way.
-	cancels map[*peer]context.CancelFunc
+	cancels map[*peer]context.CancelCauseFunc
 }
 
 // Ask asks for data keys, all peers at the same time. The requests end with ctx.
 func (p *Peers) Ask(ctx context.Context, request Request, objects []Object) *Asking {
 	a := &Asking{
-		peers: p, request: request, by: map[*peer][]Object{}, answers: make(map[int]Answer, len(objects)), released: map[string]bool{}, cancels: map[*peer]context.CancelFunc{},
+		peers: p, request: request, by: map[*peer][]Object{}, answers: make(map[int]Answer, len(objects)), released: map[string]bool{}, cancels: map[*peer]context.CancelCauseFunc{},
 	}
 	routes := p.now.Load().routes
 	for _, object := range objects {
@@ -80,7 +80,7 @@ func (p *Peers) Ask(ctx context.Context, request Request, objects []Object) *Ask
 	}
 	contexts := make(map[*peer]context.Context, len(a.by))
 	for asked := range a.by { // before the first request can end
-		contexts[asked], a.cancels[asked] = context.WithCancel(ctx)
+		contexts[asked], a.cancels[asked] = context.WithCancelCause(ctx)
 	}
 	for asked, wanted := range a.by {
 		a.done.Go(func() { a.ask(contexts[asked], asked, wanted) })
@@ -183,7 +183,7 @@ func (a *Asking) exchange(ctx context.Context, asked *peer, wanted []Object) (*r
 func (a *Asking) note(asked *peer, wanted []Object, reply *results, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.cancels[asked]()
+	a.cancels[asked](nil)
 	delete(a.cancels, asked)
 	if err != nil {
 		a.failed(asked, wanted, err)
@@ -202,7 +202,7 @@ func (a *Asking) note(asked *peer, wanted []Object, reply *results, err error) {
 func (a *Asking) spare() {
 	for asked, cancel := range a.cancels {
 		if a.spared(a.by[asked]) {
-			cancel()
+			cancel(errSpared)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/sony/gobreaker/v2"
@@ -27,7 +28,7 @@ const (
 	tripBuckets = 6
 )
 
-// A late reply says something about the peer only if it had some time and little to do. Otherwise
+// A late reply, or none to a caller who goes, says something about the peer only if it had some time and little to do. Otherwise
 // callers with short deadlines or large requests could make the service stop asking a peer that
 // works.
 const (
@@ -57,6 +58,8 @@ var (
 	errLate    = errors.New("the service did not answer in time")
 	errRefused = errors.New("the service has refused the request")
 	errBusy    = errors.New("the service has too many requests")
+	// errSpared is the cause of the end of a request that nobody needs any more.
+	errSpared = errors.New(textShare)
 )
 
 // Ending is how a request to a peer ended.
@@ -109,6 +112,8 @@ type peer struct {
 	client  *http.Client
 	breaker *gobreaker.TwoStepCircuitBreaker[struct{}]
 	log     *slog.Logger
+	// answers counts the replies of the peer, whatever they say.
+	answers atomic.Uint64
 }
 
 func newPeer(settings Peer, config Config) (*peer, error) {
@@ -160,11 +165,17 @@ func (p *peer) within(ctx context.Context, objects int, request func(context.Con
 	}
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	began, answers := time.Now(), p.answers.Load()
 	err = request(limited)
 	switch {
-	case err == nil:
+	case err == nil, errors.Is(err, errRefused), errors.Is(err, errBusy):
+		p.answers.Add(1)
 	case ctx.Err() != nil:
-		err = context.Canceled // anybody who asks does not wait any more, which says nothing about the peer
+		// Anybody who asks does not wait any more. That says something about the peer only if it had some time and has answered nobody.
+		if time.Since(began) >= fairTime && objects <= fairObjects && p.answers.Load() == answers && !errors.Is(context.Cause(ctx), errSpared) {
+			return context.Canceled // and counted says that the peer has failed
+		}
+		err = context.Canceled
 	case limited.Err() != nil && (limit < min(fairTime, p.Timeout) || objects > fairObjects):
 		err = errLate
 	case limited.Err() != nil:

@@ -66,6 +66,13 @@ func TestOnlyFailuresOfThePeerCountForTheBreaker(t *testing.T) {
 	short := func() (context.Context, context.CancelFunc) {
 		return context.WithTimeout(context.Background(), 20*time.Millisecond)
 	}
+	leaves := func(after time.Duration, cause error) func() (context.Context, context.CancelFunc) {
+		return func() (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancelCause(context.Background())
+			time.AfterFunc(after, func() { cancel(cause) })
+			return ctx, func() { cancel(nil) }
+		}
+	}
 	for name, c := range map[string]struct {
 		caller  func() (context.Context, context.CancelFunc)
 		timeout time.Duration
@@ -78,6 +85,10 @@ func TestOnlyFailuresOfThePeerCountForTheBreaker(t *testing.T) {
 		"no reply to a large request":          {waiting, 10 * time.Millisecond, fairObjects + 1, late, false},
 		"no reply to a caller who is in haste": {short, time.Minute, 1, late, false},
 		"a caller who has gone":                {gone, time.Minute, 1, late, false},
+		"a caller who goes after some time":    {leaves(fairTime, nil), time.Minute, 1, late, true},
+		"a caller who goes soon":               {leaves(fairTime-time.Millisecond, nil), time.Minute, 1, late, false},
+		"a caller with much to do who goes":    {leaves(fairTime, nil), time.Minute, fairObjects + 1, late, false},
+		"a share that another one released":    {leaves(fairTime, errSpared), time.Minute, 1, late, false},
 		"a request that the peer refuses":      {waiting, time.Minute, 1, func(context.Context) error { return errRefused }, false},
 		"a peer with too many requests":        {waiting, time.Minute, 1, func(context.Context) error { return errBusy }, false},
 		"a success":                            {waiting, time.Minute, 1, func(context.Context) error { return nil }, false},
@@ -96,6 +107,26 @@ func TestOnlyFailuresOfThePeerCountForTheBreaker(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestACallerWhoGoesIsNoFailureOfAPeerThatAnswersOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := testPeer(t, time.Minute)
+		for range 5 {
+			ctx, leave := context.WithCancel(t.Context())
+			err := p.within(ctx, 1, func(ctx context.Context) error {
+				if err := p.within(t.Context(), 1, func(context.Context) error { return errRefused }); !errors.Is(err, errRefused) {
+					t.Errorf("another request: found %v", err)
+				}
+				time.AfterFunc(2*fairTime, leave)
+				<-ctx.Done()
+				return ctx.Err()
+			})
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("found %v", err)
+			}
+		}
+	})
 }
 
 func TestFailuresCountTogetherWithinThirtySeconds(t *testing.T) {
