@@ -62,11 +62,16 @@ func helmTemplate(ctx context.Context, arguments ...string) ([]byte, error) {
 }
 
 func templateAll(ctx context.Context, arguments ...string) ([]byte, error) {
+	return renderAs(ctx, release, releaseNamespace, arguments...)
+}
+
+// renderAs does the same for a release of another name in another namespace.
+func renderAs(ctx context.Context, name, namespace string, arguments ...string) ([]byte, error) {
 	helm, err := tool(ctx, "helm")
 	if err != nil {
 		return nil, err
 	}
-	return run(ctx, helm, append([]string{"template", release, chartPath, "--namespace", releaseNamespace}, arguments...)...)
+	return run(ctx, helm, append([]string{"template", name, chartPath, "--namespace", namespace}, arguments...)...)
 }
 
 func mustTemplate(t *testing.T, arguments ...string) []byte {

@@ -4,12 +4,14 @@ package chart
 
 import (
 	"bytes"
+	"encoding/json"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -258,6 +260,46 @@ func TestANamespaceWhoseNameYAMLWouldReadAsSomethingElseIsExcluded(t *testing.T)
 				t.Errorf("%s leaves out the namespaces %q, expected %q", webhook.Name, requirement.Values, want)
 			}
 		}
+	}
+}
+
+// YAML reads some names as a number or as true or false, unless they are quoted.
+func TestNamesThatYAMLWouldReadAsSomethingElseStayNames(t *testing.T) {
+	names := map[string]string{
+		"alder": "true", "birch": "123", "cedar": "yes", "dogwood": "on", "ebony": "10", "hazel": "1e3", "juniper": "0x1f", "laurel": "null",
+		"maple": "12", "poplar": "345", "rowan": "off", "spruce": "0b1", "sycamore": "456", "willow": "789",
+	}
+	render := func(name func(string) string) string {
+		t.Helper()
+		var values []string
+		for value, plain := range map[string]string{
+			"fullnameOverride": "cedar", "nameOverride": "dogwood", "priorityClassName": "ebony",
+			"serviceAccount.name": "hazel", "keyGateway.serviceAccount.name": "juniper", "keyAccess.serviceAccount.name": "laurel",
+			"keyAccess.configMap": "maple", "keyAccess.keysSecret": "poplar", "keyAccess.certificateSecret": "rowan",
+			"audit.keySecret": "spruce", "alerts.namespace": "sycamore", "dashboard.namespace": "willow",
+		} {
+			values = append(values, value+"="+name(plain))
+		}
+		rendered, err := renderAs(t.Context(), name("alder"), name("birch"), append(everySwitchOn(), "--set-string", strings.Join(values, ","))...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var text strings.Builder
+		for _, object := range parse(t, rendered) {
+			encoded, err := json.MarshalIndent(object.Object, "", " ")
+			if err != nil {
+				t.Fatal(err)
+			}
+			text.Write(encoded)
+		}
+		return text.String()
+	}
+	want := render(func(plain string) string { return plain })
+	for plain, odd := range names {
+		want = strings.ReplaceAll(want, plain, odd)
+	}
+	if diff := cmp.Diff(want, render(func(plain string) string { return names[plain] })); diff != "" {
+		t.Errorf("the objects differ from those with other names (-other +these):\n%s", diff)
 	}
 }
 

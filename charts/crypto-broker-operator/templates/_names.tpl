@@ -55,8 +55,8 @@ system:serviceaccount:{{ .Release.Namespace }}:{{ include "crypto-broker-operato
 {{- end }}
 
 {{- define "crypto-broker-operator.selectorLabels" -}}
-app.kubernetes.io/name: {{ include "crypto-broker-operator.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ include "crypto-broker-operator.name" . | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
 {{/* The labels that every object of the release has. */}}

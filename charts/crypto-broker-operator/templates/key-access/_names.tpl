@@ -18,7 +18,7 @@ Names and labels of the key access service.
 {{/* The name differs from the operator's, whose Service must not select these pods. */}}
 {{- define "crypto-broker-operator.keyAccess.selectorLabels" -}}
 app.kubernetes.io/name: {{ include "crypto-broker-operator.name" . | trunc 51 | trimSuffix "-" }}-key-access
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
 {{/*

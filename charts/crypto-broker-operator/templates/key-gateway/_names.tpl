@@ -19,7 +19,7 @@ the ConfigMap that it makes from the name of the Service.
 {{/* The name differs from the operator's, whose Service must not select these pods. */}}
 {{- define "crypto-broker-operator.keyGateway.selectorLabels" -}}
 app.kubernetes.io/name: {{ include "crypto-broker-operator.name" . | trunc 51 | trimSuffix "-" }}-key-gateway
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
 {{/*

@@ -7,9 +7,9 @@ Takes a dict of "root" (the top scope) and "name" (of the policy).
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicyBinding
 metadata:
-  name: {{ .name }}
+  name: {{ .name | quote }}
   {{- include "crypto-broker-operator.metadata" (dict "root" .root) | nindent 2 }}
 spec:
-  policyName: {{ .name }}
+  policyName: {{ .name | quote }}
   validationActions: [Deny]
 {{- end }}

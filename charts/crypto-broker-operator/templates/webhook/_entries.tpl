@@ -9,8 +9,8 @@ Takes a dict of "root" (the top scope), "path" and, where it is not Fail,
 {{- define "crypto-broker-operator.webhook.call" -}}
 clientConfig:
   service:
-    name: {{ include "crypto-broker-operator.webhookServiceName" .root }}
-    namespace: {{ .root.Release.Namespace }}
+    name: {{ include "crypto-broker-operator.webhookServiceName" .root | quote }}
+    namespace: {{ .root.Release.Namespace | quote }}
     path: {{ .path }}
     port: 443
 admissionReviewVersions: [v1]
