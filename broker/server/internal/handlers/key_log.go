@@ -30,7 +30,8 @@ func (h *Handlers) keyFailed(c *Call, name, id string, err error) {
 	}
 	now := time.Now().UnixNano()
 	next := h.keyLog.next.Load()
-	if now < next || !h.keyLog.next.CompareAndSwap(next, now+int64(keyLogInterval)) {
+	// If next is further away than the interval, the clock was set back since.
+	if wait := next - now; wait > 0 && wait <= int64(keyLogInterval) || !h.keyLog.next.CompareAndSwap(next, now+int64(keyLogInterval)) {
 		h.keyLog.omitted.Add(1)
 		return
 	}

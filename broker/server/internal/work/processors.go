@@ -36,9 +36,9 @@ func (p *Processors) UseAll() {
 	if !p.adapts {
 		return
 	}
-	now := time.Now().UnixNano()
-	if until := now + int64(quietTime); until-p.needed.Load() > int64(quietTime/8) {
-		p.needed.Store(until)
+	until := time.Now().UnixNano() + int64(quietTime)
+	if since := until - p.needed.Load(); since > int64(quietTime/8) || since < 0 {
+		p.needed.Store(until) // since is below 0 after the clock was set back
 	}
 	if p.one.Load() {
 		p.use(false)
@@ -48,7 +48,8 @@ func (p *Processors) UseAll() {
 // useOne makes the process use one processor, unless it needed all of them within the last
 // quietTime.
 func (p *Processors) useOne(now time.Time) {
-	if p.adapts && !p.one.Load() && now.UnixNano() > p.needed.Load() {
+	left := p.needed.Load() - now.UnixNano()
+	if p.adapts && !p.one.Load() && (left < 0 || left > int64(quietTime)) { // more after the clock was set back
 		p.use(true)
 	}
 }
