@@ -138,7 +138,7 @@ func TestADocumentThatNoFileCanHoldIsRefused(t *testing.T) {
 		"text that is not UTF-8":       {"\xff", "KMS.Config.a: found text that is not UTF-8"},
 		"values that nest too deep":    {nested(40), "nests deeper than 32 levels"},
 		"too many values":              {many(1 << 18), "holds more than"},
-		"too much text":                {strings.Repeat("a", profile.MaxFileSize), "bytes, expected at most 1048576"},
+		"too much text":                {strings.Repeat("a", profile.MaxFileSize), "the file has more than 1048576 bytes"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			_, problems := profile.CompileDocument(config(test.value))

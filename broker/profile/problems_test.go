@@ -199,7 +199,7 @@ func TestEachMistakeIsNamedAtItsPlace(t *testing.T) {
 		"a merge of something else":                 {hash("  <<: text\n"), `5:7: profile "P": <<: found the text "text" in a merge key, expected a map`},
 		"a map where a list is expected":            {certificate("      KeyUsage: {a: b}\n"), `7:17: profile "P": API.SignCertificate.KeyUsage: found a map, expected a list`},
 		"a list where text is expected":             {"- Name: [P]\n  API: {HashData: {HashAlg: sha-256}}\n", `1:9: Name: found a list, expected text`},
-		"a file above the limit":                    {strings.Repeat("#", profile.MaxFileSize+1), `1:1: the file has 1048577 bytes, expected at most 1048576`},
+		"a file above the limit":                    {strings.Repeat("#", profile.MaxFileSize+1), `1:1: the file has more than 1048576 bytes, and no file may have more`},
 		"a profile in Windows line breaks":          {"- Name: P\r\n  API: {HashData: {HashAlg: md5}}\r\n", `2:29: profile "P": API.HashData.HashAlg: unknown value "md5", expected one of "sha-256", "sha-384", "sha-512", "sha-512/256", "sha3-256", "sha3-384", "sha3-512", "shake-128" or "shake-256"`},
 	} {
 		t.Run(sentence, func(t *testing.T) {

@@ -52,7 +52,7 @@ func Outline(r *Report, document any, marshal func() ([]byte, error)) {
 		if data, err := marshal(); err != nil {
 			r.At(whole, Position{}, "cannot be written as a file: %s", err)
 		} else if len(data) > MaxFileSize {
-			r.At(whole, Position{}, "the file has %d bytes, expected at most %d", len(data), MaxFileSize)
+			r.At(whole, Position{}, "the file has more than %d bytes, and no file may have more", MaxFileSize)
 		}
 	}
 }

@@ -26,7 +26,7 @@ const (
 func Read(r *Report, data []byte, document any) bool {
 	whole := Whole()
 	if len(data) > MaxFileSize {
-		r.At(whole, Position{1, 1}, "the file has %d bytes, expected at most %d", len(data), MaxFileSize)
+		r.At(whole, Position{1, 1}, "the file has more than %d bytes, and no file may have more", MaxFileSize)
 		return false
 	}
 	content, ok := readDocument(r, data)
