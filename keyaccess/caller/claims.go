@@ -120,7 +120,7 @@ func (v *Verifier) checkToken(ctx context.Context, t *token, from *keySource) *E
 		(from.RequireTokenType || kind != "jwt" && kind != "") {
 		return invalidToken("the token has a type that is not the type of access tokens")
 	}
-	key, refused := from.key(ctx, t.Header.KeyID, t.Header.Algorithm)
+	key, refused := from.key(ctx, t.Header.KeyID, t.Header.Algorithm, false)
 	if refused != nil {
 		return refused
 	}

@@ -20,7 +20,7 @@ const (
 	fetchRetry = 5 * time.Second
 )
 
-// maxWaiting is the maximum number of calls that wait for keys of an issuer. Anybody can send a token with a key id that no issuer
+// maxWaiting is the maximum number of calls of strangers that wait for keys of an issuer. Anybody can send a token with a key id that no issuer
 // has, or of an issuer that is away. Without a bound, such tokens would take all places of a service for as long as an issuer does
 // not answer, also the places of the callers of other issuers.
 const maxWaiting = 8
@@ -72,8 +72,9 @@ func (i *keySource) close() {
 	i.client.CloseIdleConnections()
 }
 
-// key returns the key that a token names. A token without a key id is accepted if exactly one key fits its algorithm.
-func (i *keySource) key(ctx context.Context, id, algorithm string) (publicKey, *Error) {
+// key returns the key that a token names. A token without a key id is accepted if exactly one key fits its algorithm. asked says that
+// this service has asked for what the key has signed, so that strangers cannot make such calls.
+func (i *keySource) key(ctx context.Context, id, algorithm string, asked bool) (publicKey, *Error) {
 	find := func(keys []publicKey) []publicKey {
 		var found []publicKey
 		for _, key := range keys {
@@ -83,7 +84,7 @@ func (i *keySource) key(ctx context.Context, id, algorithm string) (publicKey, *
 		}
 		return found
 	}
-	keys, refused := i.until(ctx, func(keys []publicKey) bool { return len(find(keys)) > 0 })
+	keys, refused := i.until(ctx, asked, func(keys []publicKey) bool { return len(find(keys)) > 0 })
 	if refused != nil {
 		return publicKey{}, refused
 	}
@@ -100,7 +101,7 @@ func (i *keySource) key(ctx context.Context, id, algorithm string) (publicKey, *
 
 // current returns the keys of the issuer.
 func (i *keySource) current(ctx context.Context) ([]publicKey, error) {
-	keys, refused := i.until(ctx, func(keys []publicKey) bool { return len(keys) > 0 })
+	keys, refused := i.until(ctx, true, func(keys []publicKey) bool { return len(keys) > 0 })
 	if refused != nil {
 		return nil, refused
 	}
@@ -108,7 +109,7 @@ func (i *keySource) current(ctx context.Context) ([]publicKey, error) {
 }
 
 // until returns the keys of the issuer. If they are not enough, it waits for the end of one request for newer ones.
-func (i *keySource) until(ctx context.Context, enough func([]publicKey) bool) ([]publicKey, *Error) {
+func (i *keySource) until(ctx context.Context, asked bool, enough func([]publicKey) bool) ([]publicKey, *Error) {
 	for waited := false; ; waited = true {
 		keys, flight := i.look(enough)
 		if !waited {
@@ -123,7 +124,7 @@ func (i *keySource) until(ctx context.Context, enough func([]publicKey) bool) ([
 			}
 			return keys, nil
 		}
-		if refused := i.wait(ctx, flight); refused != nil {
+		if refused := i.wait(ctx, flight, asked); refused != nil {
 			return nil, refused
 		}
 	}
@@ -138,12 +139,14 @@ func (i *keySource) count(hit bool) {
 	}
 }
 
-// wait waits for the end of a request for keys. Few calls may wait.
-func (i *keySource) wait(ctx context.Context, flight chan struct{}) *Error {
-	if !i.enter() {
-		return unavailable("the service asks the issuer for its keys, and enough calls wait for them")
+// wait waits for the end of a request for keys. Few calls may wait that strangers can make.
+func (i *keySource) wait(ctx context.Context, flight chan struct{}, asked bool) *Error {
+	if !asked {
+		if !i.enter() {
+			return unavailable("the service asks the issuer for its keys, and enough calls wait for them")
+		}
+		defer i.leave()
 	}
-	defer i.leave()
 	select {
 	case <-flight:
 		return nil

@@ -101,8 +101,9 @@ func (s *Statements) Close() {
 
 // Open returns the payload of a statement (a JWS in the compact form) and who has signed it. The type of its header has to be
 // kind, so that a statement of one kind is not accepted for another, and its claim iss has to be a peer. Nothing else of the
-// payload is checked. The error is an [*Error].
-func (s *Statements) Open(ctx context.Context, text, kind string) (by string, payload []byte, err error) {
+// payload is checked. The error is an [*Error]. asked says that the statement is the answer to a request of this service. Then it waits
+// for the keys of the peer, however many others wait.
+func (s *Statements) Open(ctx context.Context, text, kind string, asked bool) (by string, payload []byte, err error) {
 	signed, err := jws.Open(text)
 	if err != nil {
 		return "", nil, invalidStatement(err.Error())
@@ -123,7 +124,7 @@ func (s *Statements) Open(ctx context.Context, text, kind string) (by string, pa
 	if !known {
 		return "", nil, invalidStatement("is of a service that is not a peer of this one")
 	}
-	key, refused := from.key(ctx, signed.Header.KeyID, signed.Header.Algorithm)
+	key, refused := from.key(ctx, signed.Header.KeyID, signed.Header.Algorithm, asked)
 	switch {
 	case refused != nil && refused.Reason == Unavailable:
 		return "", nil, unavailable("the keys of the peer are not available at this time")

@@ -28,6 +28,7 @@ type peered struct {
 	asked      atomic.Int64
 	document   atomic.Pointer[string]
 	away       atomic.Bool
+	waits      atomic.Pointer[chan struct{}] // answers wait until it is closed, if there is one
 	statements *Statements
 }
 
@@ -62,6 +63,9 @@ func (p *peered) publish(keys ...jose.JSONWebKey) {
 }
 
 func (p *peered) serve(w http.ResponseWriter, r *http.Request) {
+	if waits := p.waits.Load(); waits != nil {
+		<-*waits
+	}
 	switch {
 	case p.away.Load():
 		w.WriteHeader(http.StatusServiceUnavailable)
@@ -90,7 +94,7 @@ func (p *peered) statement(key jose.JSONWebKey) string {
 // open returns the reason of the refusal of a statement, or 0.
 func (p *peered) open(statement string) Reason {
 	p.Helper()
-	by, _, err := p.statements.Open(p.Context(), statement, kind)
+	by, _, err := p.statements.Open(p.Context(), statement, kind, false)
 	refused := (*Error)(nil)
 	switch {
 	case err == nil && by != p.url:
@@ -201,5 +205,37 @@ func TestIDsOfKeysThatDoNotExistAreNoLoadForAPeer(t *testing.T) {
 	}
 	if found := p.asked.Load(); found != 1 {
 		t.Errorf("found %d requests to the peer, expected 1", found)
+	}
+}
+
+// A service that has just started has no keys of its peers when their first answers come.
+func TestAnswersToRequestsOfThisServiceAllWaitForTheKeysOfThePeer(t *testing.T) {
+	key := signing(t, "one")
+	p := newPeered(t, key)
+	release := make(chan struct{})
+	p.waits.Store(&release)
+	const calls = 4 * maxWaiting
+	statement, ended := p.statement(key), make(chan error, calls)
+	for _, asked := range []bool{true, false} {
+		for range calls {
+			go func() {
+				_, _, err := p.statements.Open(p.Context(), statement, kind, asked)
+				ended <- err
+			}()
+		}
+		if asked {
+			continue
+		}
+		for range calls - maxWaiting {
+			if err := <-ended; reasonOf(err) != Unavailable {
+				t.Errorf("a statement that was not asked for: %v", err)
+			}
+		}
+	}
+	close(release)
+	for range calls + maxWaiting {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -164,7 +164,7 @@ func (a *Asking) exchange(ctx context.Context, asked *peer, wanted []Object) (*r
 	if err != nil {
 		return nil, err
 	}
-	by, payload, err := a.peers.statements.Open(ctx, text, typeResult)
+	by, payload, err := a.peers.statements.Open(ctx, text, typeResult, true)
 	reply := &results{}
 	switch {
 	case err != nil:

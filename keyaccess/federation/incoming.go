@@ -45,7 +45,7 @@ func (p *Peers) Open(ctx context.Context, in http.Header, paths ...string) (*For
 	if len(text) != 1 || len(text[0]) > maxStatement {
 		return nil, fmt.Errorf("%w is not in the header %s, expected it once with at most %d bytes", ErrStatement, HeaderStatement, maxStatement)
 	}
-	by, payload, err := p.statements.Open(ctx, text[0], typeForward)
+	by, payload, err := p.statements.Open(ctx, text[0], typeForward, false)
 	if err != nil {
 		return nil, err
 	}
