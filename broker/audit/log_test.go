@@ -474,7 +474,7 @@ func files(t *testing.T, directory string, maxSize int64, from, to int, end bool
 		}
 	} else {
 		// The broker was killed: nobody closes the log before the next one begins.
-		t.Cleanup(func() { _ = f.Close() })
+		_ = f.Close()
 	}
 }
 
@@ -586,6 +586,30 @@ func TestFullFilesAreKeptIfTheFileWasMovedAway(t *testing.T) {
 	after, err := filepath.Glob(name + "*")
 	if err != nil || !slices.Equal(after, append([]string{name}, before...)) {
 		t.Errorf("the files are %v (error %v), expected the new file and %v", after, err, before)
+	}
+}
+
+func TestAFileIsWrittenByOneProgram(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "audit.jsonl")
+	first, err := audit.OpenFile(name, 1, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Rotate(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := audit.OpenFile(name, 1, 2); err == nil || !strings.Contains(err.Error(), "another program writes the audit file "+name) {
+		t.Errorf("a second program opens the file: %v", err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	second, err := audit.OpenFile(name, 1, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := second.Close(); err != nil {
+		t.Fatal(err)
 	}
 }
 

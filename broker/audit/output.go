@@ -48,6 +48,8 @@ type File struct {
 	keep     int
 	previous string
 
+	// lock is nil if the file is not locked.
+	lock *os.File
 	file *os.File
 	size int64
 	// torn reports whether the file ends with a part of a line.
@@ -60,12 +62,16 @@ const fileMode = 0o640
 // OpenFile opens a file or creates it. The file holds maxSize bytes, and the directory keeps the
 // number keep of full files.
 func OpenFile(path string, maxSize int64, keep int) (*File, error) {
-	f := &File{path: path, maxSize: maxSize, keep: keep}
-	if err := f.open(); err != nil {
+	locked, err := lock(path)
+	if err != nil {
 		return nil, err
 	}
+	f := &File{path: path, maxSize: maxSize, keep: keep, lock: locked}
+	if err := f.open(); err != nil {
+		return nil, errors.Join(err, f.unlock())
+	}
 	if err := f.readEnd(); err != nil {
-		return nil, errors.Join(fmt.Errorf("read the audit file %s: %w", path, err), f.file.Close())
+		return nil, errors.Join(fmt.Errorf("read the audit file %s: %w", path, err), f.Close())
 	}
 	return f, nil
 }
@@ -192,4 +198,11 @@ func syncDirectory(path string) error {
 }
 
 // Close closes the file.
-func (f *File) Close() error { return f.file.Close() }
+func (f *File) Close() error { return errors.Join(f.file.Close(), f.unlock()) }
+
+func (f *File) unlock() error {
+	if f.lock == nil {
+		return nil
+	}
+	return f.lock.Close()
+}
