@@ -274,11 +274,14 @@ func (b *Broker) Failed(err error) error {
 	case codes.DeadlineExceeded, codes.Unavailable, codes.ResourceExhausted, codes.Aborted:
 		f.Exit = commandline.ExitUnavailable
 		f.Message = fmt.Sprintf("the broker at %s did not answer within %s: %s", b.Socket, b.Timeout, st.Message())
-		if answer := b.refused.Load(); answer != nil {
+		answer, unreachable := b.refused.Load(), b.unreachable.Load()
+		switch {
+		case unreachable != nil:
+			f.Message = fmt.Sprintf("there is no broker at %s, waited %s: %v", b.Socket, b.Timeout, *unreachable)
+		case st.Code() != codes.DeadlineExceeded: // a stream, which is not repeated
+			f.Message = fmt.Sprintf("the broker at %s did not serve the call: %s", b.Socket, st.Message())
+		case answer != nil:
 			f.Message = fmt.Sprintf("the broker at %s did not serve the call within %s: %s", b.Socket, b.Timeout, *answer)
-		}
-		if err := b.unreachable.Load(); err != nil {
-			f.Message = fmt.Sprintf("there is no broker at %s, waited %s: %v", b.Socket, b.Timeout, *err)
 		}
 	case codes.Canceled:
 		f.Message = "interrupted"
