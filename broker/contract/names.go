@@ -54,13 +54,13 @@ func IsReservedVolume(name string) bool {
 // Namespaces of Kubernetes that never get brokers or profiles.
 const (
 	SystemNamespace    = "kube-system"
-	NodeLeaseNamespace = "kube-node-lease"
+	nodeLeaseNamespace = "kube-node-lease"
 )
 
 // IsExcluded reports whether a namespace never gets brokers or profiles. more are excluded
 // namespaces in addition to the namespaces of Kubernetes, such as the operator's own namespace.
 func IsExcluded(namespace string, more ...string) bool {
-	if namespace == SystemNamespace || namespace == NodeLeaseNamespace {
+	if namespace == SystemNamespace || namespace == nodeLeaseNamespace {
 		return true
 	}
 	for _, name := range more {

@@ -22,10 +22,10 @@ const (
 	FullTagSize = 16
 )
 
-// MaxRandomNonces is the maximum number of encryptions with random nonces under one key. After
+// maxRandomNonces is the maximum number of encryptions with random nonces under one key. After
 // 2^32 of them, the probability that two are equal is 2^-32, the most that NIST SP 800-38D,
 // section 8.3, allows.
-const MaxRandomNonces = 1 << 32
+const maxRandomNonces = 1 << 32
 
 // Errors of a Cipher.
 var (
@@ -33,7 +33,7 @@ var (
 	// belong together. Nobody can find out which of them is wrong.
 	ErrAuthentication = errors.New("engine: the ciphertext does not authenticate")
 
-	// ErrExhausted means that a key has encrypted [MaxRandomNonces] times.
+	// ErrExhausted means that a key has encrypted [maxRandomNonces] times.
 	ErrExhausted = errors.New("engine: the key has been used as often as random nonces allow")
 )
 
@@ -46,7 +46,7 @@ type Cipher interface {
 	// this key. The tag has FullTagSize bytes.
 	Seal(nonce, plaintext, additional []byte) (ciphertext, tag []byte, err error)
 	// SealRandom encrypts with a random nonce, which it returns. It returns ErrExhausted
-	// after MaxRandomNonces calls.
+	// after maxRandomNonces calls.
 	SealRandom(plaintext, additional []byte) (nonce, ciphertext, tag []byte, err error)
 	// Open decrypts with a tag of 12 to 16 bytes. It returns ErrAuthentication if the
 	// arguments and the key do not belong together.
@@ -113,7 +113,7 @@ func (c *AESGCM) SealRandom(plaintext, additional []byte) (nonce, ciphertext, ta
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if c.used.Add(1) > MaxRandomNonces {
+	if c.used.Add(1) > maxRandomNonces {
 		c.used.Add(^uint64(0)) // refused calls do not count, so the count cannot overflow
 		return nil, nil, nil, ErrExhausted
 	}

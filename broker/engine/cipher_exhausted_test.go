@@ -12,7 +12,7 @@ func TestAKeyEncryptsOnlySoOftenWithRandomNonces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	key.used.Store(MaxRandomNonces - 1)
+	key.used.Store(maxRandomNonces - 1)
 	if _, _, _, err := key.SealRandom(nil, nil); err != nil {
 		t.Errorf("the last time that is allowed: %v", err)
 	}
@@ -21,7 +21,7 @@ func TestAKeyEncryptsOnlySoOftenWithRandomNonces(t *testing.T) {
 			t.Errorf("%v, want ErrExhausted", err)
 		}
 	}
-	if got := key.used.Load(); got != MaxRandomNonces {
+	if got := key.used.Load(); got != maxRandomNonces {
 		t.Errorf("the count went on to %d", got)
 	}
 	if _, _, err := key.Seal(make([]byte, NonceSize), nil, nil); err != nil {

@@ -83,12 +83,12 @@ func (r *requests) addUse(c *Counters, use *profile.Use) *useCount {
 	return count
 }
 
-// UsesVersion is the version of the answer to /uses. Fields that come later do not change it.
-const UsesVersion = 1
+// usesVersion is the version of the answer to /uses. Fields that come later do not change it.
+const usesVersion = 1
 
 // Uses is the answer to /uses: the uses of the served calls, for the profiles of the set.
 type Uses struct {
-	// Version is UsesVersion.
+	// Version is usesVersion.
 	Version int `json:"version"`
 	// Since is when the broker began to count.
 	Since time.Time `json:"since"`
@@ -153,7 +153,7 @@ func (m *Metrics) Uses() Uses {
 	r.mu.Lock()
 	current := r.current
 	r.mu.Unlock()
-	all := Uses{Version: UsesVersion, Since: m.since.UTC(), Uses: []CountedUse{}}
+	all := Uses{Version: usesVersion, Since: m.since.UTC(), Uses: []CountedUse{}}
 	for _, name := range slices.Sorted(maps.Keys(current)) {
 		c := current[name]
 		if known := c.uses.Load(); known != nil {
@@ -211,7 +211,7 @@ var errUses = errors.New("the answer is not the expected JSON")
 // ReadUses reads an answer to /uses. An answer of another form is an error.
 func ReadUses(body []byte) (Uses, error) {
 	var all Uses
-	if err := json.Unmarshal(body, &all); err != nil || all.Version < UsesVersion || len(all.Uses) > MaxUses || len(all.Other) > MaxUses+1 {
+	if err := json.Unmarshal(body, &all); err != nil || all.Version < usesVersion || len(all.Uses) > MaxUses || len(all.Other) > MaxUses+1 {
 		return Uses{}, errUses
 	}
 	return all, nil

@@ -31,9 +31,9 @@ func (s *Session) CreateWrappingAES(ctx context.Context, bits int) (id string, e
 	return id, s.activate(ctx, id)
 }
 
-// CreateNamedAES makes an AES key of this many bits with an attribute Name, which may be used to
+// createNamedAES makes an AES key of this many bits with an attribute Name, which may be used to
 // encrypt, decrypt, wrap and unwrap, and activates it.
-func (s *Session) CreateNamedAES(ctx context.Context, name string, bits int) (id string, err error) {
+func (s *Session) createNamedAES(ctx context.Context, name string, bits int) (id string, err error) {
 	if id, err = s.createAES(ctx, name, bits, symmetricUsage|wrappingUsage); err != nil {
 		return "", err
 	}

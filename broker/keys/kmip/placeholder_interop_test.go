@@ -35,7 +35,7 @@ func TestAServerThatKeepsToTheStandardGetsOneMessageForEachKey(t *testing.T) {
 	made := map[string]string{}
 	for n := range different {
 		name := fmt.Sprintf("key-%d", n)
-		if made[name], err = s.CreateNamedAES(t.Context(), name, 256); err != nil {
+		if made[name], err = s.createNamedAES(t.Context(), name, 256); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -88,7 +88,7 @@ func (p *Provider) Close() {
 // CreateAES implements keys.Creator. The key can be used at once.
 func (p *Provider) CreateAES(ctx context.Context, id string, bits int) error {
 	err := p.manager.Do(ctx, pool.Once, func(ctx context.Context, s *Session) error {
-		_, err := s.CreateNamedAES(ctx, id, bits)
+		_, err := s.createNamedAES(ctx, id, bits)
 		return err
 	})
 	p.recent.Forget(id)

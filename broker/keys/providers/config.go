@@ -17,14 +17,14 @@ const (
 	PKCS11  = "pkcs11"
 )
 
-// AllTypes are the types of key providers.
-var AllTypes = []string{KMIP, OpenBao, AWSKMS, PKCS11}
+// allTypes are the types of key providers.
+var allTypes = []string{KMIP, OpenBao, AWSKMS, PKCS11}
 
 // Config says how to reach a key manager. The zero value of a field stands for its default.
 type Config struct {
 	// Name is the part of a key id before the slash: a DNS label (RFC 1123) of at most 32 bytes.
 	Name string `yaml:"Name"`
-	// Type is one of AllTypes.
+	// Type is one of allTypes.
 	Type string `yaml:"Type"`
 	// Endpoints are the servers: host or host:port for KMIP, URLs for OpenBao and AWS KMS. All
 	// serve the same keys. The first one is the master, if there is one. PKCS #11 and AWS KMS
@@ -125,8 +125,8 @@ func (c *Config) Check() []Problem {
 	if !validName(c.Name) {
 		add("Name", "is %q, expected 1 to %d lower-case letters, digits and hyphens, with a letter or digit at both ends", c.Name, maxNameLength)
 	}
-	if !slices.Contains(AllTypes, c.Type) {
-		add("Type", "is %q, expected one of %s", c.Type, strings.Join(AllTypes, ", "))
+	if !slices.Contains(allTypes, c.Type) {
+		add("Type", "is %q, expected one of %s", c.Type, strings.Join(allTypes, ", "))
 	}
 	switch n := len(c.Endpoints); {
 	case n > maxEndpoints:

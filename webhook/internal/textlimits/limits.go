@@ -16,8 +16,8 @@ const (
 	// MaxProblems is the maximum number of problems that an answer lists.
 	MaxProblems = 10
 
-	// MaxNames is the maximum number of names that a list in a sentence has.
-	MaxNames = 10
+	// maxNames is the maximum number of names that a list in a sentence has.
+	maxNames = 10
 
 	// MaxText is the maximum total size in bytes of all problems, and of all warnings.
 	MaxText = 4 << 10
@@ -90,8 +90,8 @@ func (n Names) String() string {
 	if len(n) == 0 {
 		return "(none)"
 	}
-	first := make([]string, 0, MaxNames)
-	for _, name := range n[:min(len(n), MaxNames)] {
+	first := make([]string, 0, maxNames)
+	for _, name := range n[:min(len(n), maxNames)] {
 		first = append(first, Cut(name, MaxQuoted))
 	}
 	if more := len(n) - len(first); more > 0 {

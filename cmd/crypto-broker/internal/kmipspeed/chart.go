@@ -38,7 +38,7 @@ func WriteChart(to io.Writer, rows []Row) error {
 	highest := 1.0
 	for i := range rows {
 		if rows[i].Failed == 0 {
-			highest = max(highest, rows[i].PerMinute())
+			highest = max(highest, rows[i].perMinute())
 		}
 	}
 	step := plotWidth / max(1, len(rows))
@@ -54,7 +54,7 @@ func WriteChart(to io.Writer, rows []Row) error {
 		if r.Failed > 0 {
 			b.Rate = fmt.Sprintf("%d failed", r.Failed)
 		} else {
-			b.Height = int(float64(plotHeight) * r.PerMinute() / highest)
+			b.Height = int(float64(plotHeight) * r.perMinute() / highest)
 		}
 		b.Y, b.Middle = chartTop+plotHeight-b.Height, b.X+b.Width/2
 		b.Above = b.Y - 4

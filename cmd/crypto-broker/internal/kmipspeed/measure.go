@@ -108,8 +108,8 @@ type Row struct {
 	First  error
 }
 
-// PerMinute returns how many operations a minute were made.
-func (r *Row) PerMinute() float64 { return float64(r.Done) / r.Took.Minutes() }
+// perMinute returns how many operations a minute were made.
+func (r *Row) perMinute() float64 { return float64(r.Done) / r.Took.Minutes() }
 
 // measured has the keys of a measurement.
 type measured struct {

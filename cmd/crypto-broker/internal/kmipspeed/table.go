@@ -47,7 +47,7 @@ func (r *Row) figures() (rate, median, p99 string) {
 	if r.Failed > 0 || r.Done == 0 {
 		return "–", "–", "–"
 	}
-	return fmt.Sprintf("%.0f", r.PerMinute()), r.Median.Round(10 * time.Microsecond).String(), r.P99.Round(10 * time.Microsecond).String()
+	return fmt.Sprintf("%.0f", r.perMinute()), r.Median.Round(10 * time.Microsecond).String(), r.P99.Round(10 * time.Microsecond).String()
 }
 
 // WriteCSV writes rows as CSV (RFC 4180), with a header. Times are in milliseconds. Where
@@ -59,7 +59,7 @@ func WriteCSV(to io.Writer, rows []Row) error {
 		r := &rows[i]
 		record := []string{r.Operation, strconv.Itoa(r.Clients), r.column(), "", "", "", strconv.Itoa(r.Failed)}
 		if r.Failed == 0 && r.Done > 0 {
-			record[3] = fmt.Sprintf("%.0f", r.PerMinute())
+			record[3] = fmt.Sprintf("%.0f", r.perMinute())
 			record[4], record[5] = milliseconds(r.Median), milliseconds(r.P99)
 		}
 		records = append(records, record)

@@ -21,10 +21,10 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 )
 
-// ContextName is the name of the entry of an encryption context that binds a wrapped key to the
+// contextName is the name of the entry of an encryption context that binds a wrapped key to the
 // context of a request. Its value is the SHA-256 of the context in base64, because the service
 // logs encryption contexts.
-const ContextName = "crypto-broker-context"
+const contextName = "crypto-broker-context"
 
 // find describes a key. The service hides the versions of a key, and each wrapped key contains
 // its version. So keys have no versions here, because a version could be the id of any other key.
@@ -198,5 +198,5 @@ func (w *wrapper) binding(name string, additional []byte) (map[string]string, er
 		return nil, nil
 	}
 	digest := sha256.Sum256(additional)
-	return map[string]string{ContextName: base64.StdEncoding.EncodeToString(digest[:])}, nil
+	return map[string]string{contextName: base64.StdEncoding.EncodeToString(digest[:])}, nil
 }

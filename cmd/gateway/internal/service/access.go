@@ -118,7 +118,7 @@ func (s *Server) pod(ctx context.Context) (Pod, error) {
 	if s.certificates && !hasCertificateOf(ctx, pod) {
 		s.log.LogAttrs(ctx, slog.LevelWarn, "refused a request because the certificate of its connection does not belong to the token's pod",
 			slog.String("address", addressOf(ctx)), slog.String("namespace", pod.Namespace), slog.String("pod", pod.Name))
-		return Pod{}, status.Error(codes.Unauthenticated, ErrCertificate.Error())
+		return Pod{}, status.Error(codes.Unauthenticated, errCertificate.Error())
 	}
 	return pod, nil
 }

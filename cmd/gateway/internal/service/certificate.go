@@ -15,9 +15,9 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
-// ErrCertificate means that the certificate of a connection does not belong to the pod of the
+// errCertificate means that the certificate of a connection does not belong to the pod of the
 // request's token. Its text is for the broker.
-var ErrCertificate = errors.New("the certificate of the connection does not belong to the pod of the token")
+var errCertificate = errors.New("the certificate of the connection does not belong to the pod of the token")
 
 // credentials returns the TLS of the server. If brokers need a certificate, a connection needs a
 // client certificate that an authority has signed and that has not expired.
