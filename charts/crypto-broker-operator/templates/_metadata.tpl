@@ -31,8 +31,8 @@ Takes a dict of "root" (the top scope), "own" (the chart's) and "podLabels" (the
 {{- end }}
 
 {{/*
-Refuses labels of values that the chart sets itself.
-Takes a dict of "own" (the chart's) and "given" (those of values).
+Refuses labels in the values that the chart itself sets.
+Takes a dict of "own" (the labels of the chart) and "given" (the labels in the values).
 */}}
 {{- define "crypto-broker-operator.checkLabels" -}}
 {{- range $label := keys .own | sortAlpha }}

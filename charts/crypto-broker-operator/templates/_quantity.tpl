@@ -17,8 +17,8 @@ The number of bytes of a quantity of memory, a decimal number.
 {{- end }}
 
 {{/*
-A memory limit of the broker, as a quantity; one that no broker can live with is
-refused. The operator and its webhook refuse less, too.
+A memory limit of the broker, as a quantity. A limit that is too small for a broker is
+refused, as the operator and its webhook refuse it.
 */}}
 {{- define "crypto-broker-operator.brokerMemoryLimit" -}}
 {{- $limit := include "crypto-broker-operator.quantity" .Values.broker.resources.limits.memory }}

@@ -1,7 +1,7 @@
 {{/*
 SPDX-License-Identifier: Apache-2.0
-Arguments of the operator about its own traces and those of brokers; none where there
-is no endpoint. A sentence of this chart says more than the pattern of a schema.
+Arguments of the operator about its own traces and the traces of brokers, if there is an
+endpoint. The checks are here, because their messages say more than a schema's pattern.
 */}}
 {{- define "crypto-broker-operator.traces" -}}
 {{- with .Values.broker.traces }}

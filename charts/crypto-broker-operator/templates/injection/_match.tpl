@@ -1,11 +1,11 @@
 {{/*
 SPDX-License-Identifier: Apache-2.0
-What the policy that injects and the policy that refuses have in common: the
-pods that they are about, and names for what these say. Annotations that can't
-be used count as absent here, for a mutation that fails would refuse the pod
-without a sentence; the other policy has the sentence.
-There are two of each policy, for namespaces with our label and without, since a
-match condition can't ask about the namespace.
+The constraints, match conditions and variables that the policy that injects and the
+policy that refuses have in common. The variables treat annotations with wrong values
+as absent, because a mutation that fails would refuse the pod without an explanation.
+The policy that refuses explains what is wrong.
+There are two of each policy, for namespaces with the label of injection and for
+namespaces without it, because a match condition cannot read the namespace.
 Take a dict of "root" (the top scope) and "kind" ("labelled" or "annotated").
 */}}
 {{- define "crypto-broker-operator.injection.constraints" -}}
@@ -42,25 +42,25 @@ resourceRules:
   expression: object.spec.?hostNetwork.orValue(false)
 - name: sharesProcesses
   expression: object.spec.?hostPID.orValue(false) || object.spec.?shareProcessNamespace.orValue(false)
-# An empty field counts as none, as for Kubernetes.
+# An empty field counts as an absent field, as it does for Kubernetes.
 - name: podResources
   expression: size(object.spec.?resources.?requests.orValue({})) + size(object.spec.?resources.?limits.orValue({})) > 0
 {{ include "crypto-broker-operator.injection.annotationVariables" . }}
 {{- end }}
 
 {{/*
-The broker's arguments; made from variables.callers, the containers with a socket.
-Where the webhook injects, without those that are not compared.
+The arguments of the broker, from variables.callers, the containers with a socket. With
+injection.mode=webhook, arguments that the policy does not compare are left out.
 */}}
 {{- define "crypto-broker-operator.injection.arguments" -}}
-# An item for each caller that may not use all profiles.
+# The value has an item for each caller that may not use all profiles.
 - name: allowed
   expression: >-
     variables.callers.filter(n, 'cryptobroker.io/profiles.' + n in variables.annotations || 'cryptobroker.io/profiles' in variables.annotations)
     .map(n, n + '=' + variables.annotations[?'cryptobroker.io/profiles.' + n].or(variables.annotations[?'cryptobroker.io/profiles']).orValue('')
     .split(',', 101).map(p, p.trim()).join(',')).join(';')
 {{- if eq .Values.injection.mode "policy" }}
-# Kubernetes declares the field UID and gives it as uid.
+# The type of namespaceObject declares the field UID, but the value has it as uid.
 - name: home
   expression: dyn(namespaceObject).metadata
 {{- end }}

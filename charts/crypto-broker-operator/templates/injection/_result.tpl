@@ -1,12 +1,12 @@
 {{/*
 SPDX-License-Identifier: Apache-2.0
-What is checked of a pod with a broker after all mutations, whoever injected it.
+The checks of a pod with a broker after all mutations, for the webhook and for policies.
 */}}
 {{- define "crypto-broker-operator.injection.broker" -}}
 - name: brokers
   expression: variables.initContainers.filter(c, c.name == 'crypto-broker')
-# What the broker was told when it was put in: others may have added
-# containers since, which get no socket.
+# The callers that the broker got at injection. Other injectors may have added
+# containers later, which have no socket.
 - name: told
   expression: >-
     variables.brokers.map(c, c.?args.orValue([]).filter(a, a.startsWith('--callers=')).map(a, a.substring(10)).join(',')).join(',')
@@ -19,31 +19,31 @@ What is checked of a pod with a broker after all mutations, whoever injected it.
 - name: volumes
   expression: >-
     object.spec.?volumes.orValue([]).filter(v, v.name in ['crypto-broker-socket', 'crypto-broker-profiles', 'crypto-broker-session-redis', 'crypto-broker-key-gateway'] || v.name.startsWith('crypto-broker-keys-'))
-# In order, because a value refers only to variables in front of it.
+# The order counts, because a value can refer only to variables before it.
 - name: variableNames
   expression: dyn(params.spec).container.?env.orValue([]).map(e, e.name)
 {{- if eq .Values.injection.mode "policy" }}
-# Arguments that differ without being wrong: the webhook, which injects while it is
-# replaced by the policies, names a revision.
+# Arguments that may differ. While an upgrade replaces the webhook by the policies, the
+# webhook still injects, and adds a revision.
 - name: loose
   expression: "['--lowest-revision=']"
 - name: isOfAnother
   expression: "false"
 {{- else }}
-# The key gateway, if the stamp says that the broker can call it; whether it should
-# depends on the profiles of the namespace, which are not known here.
+# The address of the key gateway, if the stamp says that the broker can call it. Whether
+# the broker should depends on the profiles of the namespace, which a policy cannot read.
 - name: keyGateway
   expression: >-
     has(params.spec.keyGateway) && variables.annotations[?'cryptobroker.io/injected'].orValue('') == string(params.spec.keyGateway.stamp)
     ? string(params.spec.keyGateway.address) : ''
-# Arguments that differ without being wrong: replicas hear of profiles and keys at
-# different moments, and containers with ports may come later.
+# Arguments that may differ. Replicas of the operator learn of profiles and keys at
+# different times, and other injectors may add containers with ports later.
 - name: loose
   expression: "['--lowest-revision=', '--trusted-keys=', '--profiles-audience=', '--status-address=']"
-# Whether the pod was injected by a replica of another version or with other values,
-# as in a rolling upgrade: what that one made is not known here. A pod that names
-# containers which it does not have is for the policy for named containers, which
-# refuses it and says why. A pod without a broker is for the policy in front.
+# Whether the comparison leaves the pod out. In a rolling upgrade, a replica of another
+# version or with other values may have injected the pod, and this policy does not know
+# the broker of that replica. The policy named-containers refuses pods that name
+# containers which they do not have. The policy has-broker refuses pods without a broker.
 - name: isOfAnother
   expression: >-
     size(variables.brokers) != 1 ||
@@ -144,7 +144,7 @@ What is checked of a pod with a broker after all mutations, whoever injected it.
   message: >-
     spec.containers: found a mount with mountPropagation Bidirectional above the broker's socket, which takes the socket's mount to the node, where
     it keeps the pod from being removed; expected None or HostToContainer, or another directory in the annotation cryptobroker.io/socket-path
-# A copy, or another injector that changes the annotation after the broker was added.
+# The annotation of a copied pod may differ, or another injector has changed it later.
 - expression: >-
     variables.isOfAnother || !('cryptobroker.io/containers' in variables.annotations) ||
     (variables.listed.all(n, n in variables.callers) && variables.callers.all(n, n in variables.listed))

@@ -1,6 +1,6 @@
 {{/*
 SPDX-License-Identifier: Apache-2.0
-The binding that puts a policy to work everywhere.
+The binding by which a policy applies to all namespaces.
 Takes a dict of "root" (the top scope) and "name" (of the policy).
 */}}
 {{- define "crypto-broker-operator.policyBinding" -}}

@@ -2,12 +2,12 @@
 SPDX-License-Identifier: Apache-2.0
 The match condition and the validations of a policy for updates of pods, which are
 many: kubelets and the operator write all pods. For each list of expressions, the API
-server copies the old and the new pod. The match conditions are one list, and
-validations are three, with those of messages and of audit annotations. So a
-policy matches only what breaks one of its rules. The validations are the rules once
-more, and say which one it was.
-Takes a list of dicts of "when", an expression of whom the rules are for, and "rules",
-a list of dicts of "expression" and "message".
+server copies the old and the new pod. The match conditions are one list. The
+validations, their messages and the audit annotations are three more. So a policy
+matches only updates that break one of its rules. The validations repeat the rules,
+and say which one the update breaks.
+Takes a list of dicts of "when", an expression that is true for the writers and pods
+that the rules are for, and "rules", a list of dicts of "expression" and "message".
 */}}
 {{- define "crypto-broker-operator.policyRules" -}}
 matchConditions:
@@ -37,8 +37,8 @@ request.userInfo.username == '{{ include "crypto-broker-operator.username" . }}'
 {{- end }}
 
 {{/*
-Whether somebody else than the operator writes a pod with a broker. A pod has one by its
-spec, which nobody can change, not by the stamp.
+Whether somebody else than the operator writes a pod with a broker. The spec of the pod
+decides whether it has one, because nobody can change the spec. The stamp can be changed.
 */}}
 {{- define "crypto-broker-operator.othersWriteBrokerPod" -}}
 request.userInfo.username != '{{ include "crypto-broker-operator.username" . }}' &&
@@ -48,8 +48,8 @@ oldObject.spec.?volumes.orValue([]).exists(v, v.name == 'crypto-broker-socket')
 {{- end }}
 
 {{/*
-What nobody but the operator changes of a pod with a broker. What the snapshot says is
-mounted as the broker's profiles.
+The rules for annotations that only the operator may change in a pod with a broker. The
+snapshot is mounted into the broker as its profiles.
 */}}
 {{- define "crypto-broker-operator.brokerAnnotationRules" -}}
 - expression: |-

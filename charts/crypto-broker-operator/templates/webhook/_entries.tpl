@@ -1,8 +1,8 @@
 {{/*
 SPDX-License-Identifier: Apache-2.0
-What the entries of both webhook configurations have in common. There is no
-caBundle: the operator makes its own CA and fills the bundle in, or cert-manager
-does, and what the chart does not write, an upgrade does not take away.
+What the entries of both webhook configurations have in common. The chart writes no
+caBundle, so that an upgrade does not remove it. The operator makes its own CA and
+writes the bundle, or cert-manager does.
 Takes a dict of "root" (the top scope), "path" and, where it is not Fail,
 "failurePolicy".
 */}}
