@@ -29,7 +29,7 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// CryptoGrpcDev is for developers of clients. A broker serves it only where it
+// CryptoGrpcDev is for developers of clients. A broker serves it only if it
 // was switched on.
 type CryptoGrpcDevClient interface {
 	// Benchmark measures the operations, without a client and a socket.
@@ -70,7 +70,7 @@ func (c *cryptoGrpcDevClient) FakeEndpoint(ctx context.Context, in *FakeEndpoint
 // All implementations must embed UnimplementedCryptoGrpcDevServer
 // for forward compatibility.
 //
-// CryptoGrpcDev is for developers of clients. A broker serves it only where it
+// CryptoGrpcDev is for developers of clients. A broker serves it only if it
 // was switched on.
 type CryptoGrpcDevServer interface {
 	// Benchmark measures the operations, without a client and a socket.

@@ -26,8 +26,8 @@ const (
 // EncryptMetadata is what an encryption takes beside key and plaintext.
 type EncryptMetadata struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// 12 bytes that are never used twice with the same key. Empty where the
-	// profile has the broker make the nonce.
+	// 12 bytes that are never used twice with the same key. Empty if, by the profile,
+	// the broker makes the nonce.
 	Nonce []byte `protobuf:"bytes,1,opt,name=nonce,proto3" json:"nonce,omitempty"`
 	// Data that is authenticated but not encrypted, at most 64 KiB.
 	Aad           []byte `protobuf:"bytes,2,opt,name=aad,proto3,oneof" json:"aad,omitempty"`
@@ -82,7 +82,7 @@ func (x *EncryptMetadata) GetAad() []byte {
 // CipherMetadata is what the decryption needs beside key and ciphertext.
 type CipherMetadata struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Id of the key, where the request named it by one.
+	// Id of the key, if the request named the key by its id.
 	KeyId *string `protobuf:"bytes,1,opt,name=key_id,json=keyId,proto3,oneof" json:"key_id,omitempty"`
 	// The nonce that was used.
 	Nonce []byte `protobuf:"bytes,2,opt,name=nonce,proto3" json:"nonce,omitempty"`
@@ -222,7 +222,7 @@ type EncryptDataRequest struct {
 	// Name of the profile, at most 64 bytes.
 	Profile   string     `protobuf:"bytes,1,opt,name=profile,proto3" json:"profile,omitempty"`
 	KeySource *KeySource `protobuf:"bytes,2,opt,name=key_source,json=keySource,proto3" json:"key_source,omitempty"`
-	// What to encrypt, at most 1 MiB.
+	// The data to encrypt, at most 1 MiB.
 	Plaintext       []byte           `protobuf:"bytes,3,opt,name=plaintext,proto3" json:"plaintext,omitempty"`
 	EncryptMetadata *EncryptMetadata `protobuf:"bytes,4,opt,name=encrypt_metadata,json=encryptMetadata,proto3" json:"encrypt_metadata,omitempty"`
 	Metadata        *Metadata        `protobuf:"bytes,5,opt,name=metadata,proto3" json:"metadata,omitempty"`

@@ -28,7 +28,7 @@ type HashRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name of the profile, at most 64 bytes.
 	Profile string `protobuf:"bytes,1,opt,name=profile,proto3" json:"profile,omitempty"`
-	// What to hash, at most 1 MiB.
+	// The data to hash, at most 1 MiB.
 	Input         []byte           `protobuf:"bytes,2,opt,name=input,proto3" json:"input,omitempty"`
 	Metadata      *CreatedMetadata `protobuf:"bytes,3,opt,name=metadata,proto3" json:"metadata,omitempty"`
 	unknownFields protoimpl.UnknownFields

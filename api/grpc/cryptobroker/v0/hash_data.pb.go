@@ -141,7 +141,7 @@ type HashDataRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name of the profile, at most 64 bytes.
 	Profile string `protobuf:"bytes,1,opt,name=profile,proto3" json:"profile,omitempty"`
-	// What to hash, at most 1 MiB.
+	// The data to hash, at most 1 MiB.
 	Input         []byte           `protobuf:"bytes,2,opt,name=input,proto3" json:"input,omitempty"`
 	Metadata      *Metadata        `protobuf:"bytes,3,opt,name=metadata,proto3" json:"metadata,omitempty"`
 	OutputFormat  HashOutputFormat `protobuf:"varint,4,opt,name=output_format,json=outputFormat,proto3,enum=CryptoBroker.HashOutputFormat" json:"output_format,omitempty"`

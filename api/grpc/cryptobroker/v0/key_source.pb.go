@@ -113,8 +113,8 @@ func (*KeySource_RawKey) isKeySource_Source() {}
 // ComponentKeys are the keys of a hybrid signature.
 type ComponentKeys struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The key of the classical algorithm and that of the post-quantum one, in
-	// this order.
+	// The key of the classical algorithm, and then the key of the post-quantum
+	// algorithm.
 	Keys          []*KeySource `protobuf:"bytes,1,rep,name=keys,proto3" json:"keys,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -58,10 +58,10 @@ type CryptoGrpcClient interface {
 	SignData(ctx context.Context, in *SignDataRequest, opts ...grpc.CallOption) (*SignDataResponse, error)
 	// VerifyData checks a signature that SignData made.
 	VerifyData(ctx context.Context, in *VerifyDataRequest, opts ...grpc.CallOption) (*VerifyDataResponse, error)
-	// Benchmark is that of CryptoGrpcDev for clients of releases 0.1 and 0.2; a
-	// broker serves it only where CryptoGrpcDev was switched on.
+	// Benchmark is the method of CryptoGrpcDev for clients of releases 0.1 and 0.2. A
+	// broker serves it only if CryptoGrpcDev was switched on.
 	Benchmark(ctx context.Context, in *BenchmarkRequest, opts ...grpc.CallOption) (*BenchmarkResponse, error)
-	// FakeEndpoint is that of CryptoGrpcDev, as Benchmark.
+	// FakeEndpoint is the method of CryptoGrpcDev, served as Benchmark is.
 	FakeEndpoint(ctx context.Context, in *FakeEndpointRequest, opts ...grpc.CallOption) (*FakeEndpointResponse, error)
 }
 
@@ -198,10 +198,10 @@ type CryptoGrpcServer interface {
 	SignData(context.Context, *SignDataRequest) (*SignDataResponse, error)
 	// VerifyData checks a signature that SignData made.
 	VerifyData(context.Context, *VerifyDataRequest) (*VerifyDataResponse, error)
-	// Benchmark is that of CryptoGrpcDev for clients of releases 0.1 and 0.2; a
-	// broker serves it only where CryptoGrpcDev was switched on.
+	// Benchmark is the method of CryptoGrpcDev for clients of releases 0.1 and 0.2. A
+	// broker serves it only if CryptoGrpcDev was switched on.
 	Benchmark(context.Context, *BenchmarkRequest) (*BenchmarkResponse, error)
-	// FakeEndpoint is that of CryptoGrpcDev, as Benchmark.
+	// FakeEndpoint is the method of CryptoGrpcDev, served as Benchmark is.
 	FakeEndpoint(context.Context, *FakeEndpointRequest) (*FakeEndpointResponse, error)
 	mustEmbedUnimplementedCryptoGrpcServer()
 }

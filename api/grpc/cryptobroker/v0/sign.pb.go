@@ -23,8 +23,8 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// SignRequest asks for a certificate by the rules of a profile. The fields are
-// those of SignCertificateRequest.
+// SignRequest asks for a certificate by the rules of a profile. It has the fields of
+// SignCertificateRequest.
 type SignRequest struct {
 	state                 protoimpl.MessageState `protogen:"open.v1"`
 	Profile               string                 `protobuf:"bytes,1,opt,name=profile,proto3" json:"profile,omitempty"`

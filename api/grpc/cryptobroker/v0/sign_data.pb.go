@@ -89,9 +89,9 @@ type SignDataRequest struct {
 	Profile string `protobuf:"bytes,1,opt,name=profile,proto3" json:"profile,omitempty"`
 	// Private keys.
 	KeySource *SignKeySource `protobuf:"bytes,2,opt,name=key_source,json=keySource,proto3" json:"key_source,omitempty"`
-	// What to sign, at most 1 MiB.
+	// The data to sign, at most 1 MiB.
 	Input []byte `protobuf:"bytes,3,opt,name=input,proto3" json:"input,omitempty"`
-	// Absent: that of the profile, or else RAW.
+	// Absent: the format of the profile, or RAW if the profile sets none.
 	SignatureFormat *SignatureFormat `protobuf:"varint,4,opt,name=signature_format,json=signatureFormat,proto3,enum=CryptoBroker.SignatureFormat,oneof" json:"signature_format,omitempty"`
 	Metadata        *Metadata        `protobuf:"bytes,5,opt,name=metadata,proto3" json:"metadata,omitempty"`
 	unknownFields   protoimpl.UnknownFields
@@ -231,11 +231,11 @@ type VerifyDataRequest struct {
 	Profile string `protobuf:"bytes,1,opt,name=profile,proto3" json:"profile,omitempty"`
 	// Public keys, certificates or private keys.
 	KeySource *SignKeySource `protobuf:"bytes,2,opt,name=key_source,json=keySource,proto3" json:"key_source,omitempty"`
-	// What was signed, at most 1 MiB.
+	// The data that was signed, at most 1 MiB.
 	Input []byte `protobuf:"bytes,3,opt,name=input,proto3" json:"input,omitempty"`
 	// At most 64 KiB.
 	Signature []byte `protobuf:"bytes,4,opt,name=signature,proto3" json:"signature,omitempty"`
-	// Absent: that of the profile, or else RAW.
+	// Absent: the format of the profile, or RAW if the profile sets none.
 	SignatureFormat *SignatureFormat `protobuf:"varint,5,opt,name=signature_format,json=signatureFormat,proto3,enum=CryptoBroker.SignatureFormat,oneof" json:"signature_format,omitempty"`
 	Metadata        *Metadata        `protobuf:"bytes,6,opt,name=metadata,proto3" json:"metadata,omitempty"`
 	unknownFields   protoimpl.UnknownFields
@@ -314,8 +314,8 @@ func (x *VerifyDataRequest) GetMetadata() *Metadata {
 	return nil
 }
 
-// VerifyDataResponse reports whether the signature is that of the input. What is no
-// signature of the format at all is an error instead.
+// VerifyDataResponse reports whether the signature is valid for the input. If the
+// signature does not have the format, the call fails instead.
 type VerifyDataResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Valid         bool                   `protobuf:"varint,1,opt,name=valid,proto3" json:"valid,omitempty"`

@@ -168,10 +168,10 @@ func (x *FakeEndpointRequest) GetMetadata() *Metadata {
 	return nil
 }
 
-// FakeEndpointResponse has nothing to tell.
+// FakeEndpointResponse is an answer without information.
 type FakeEndpointResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// A text of no meaning.
+	// A text without a meaning.
 	Message       string    `protobuf:"bytes,1,opt,name=message,proto3" json:"message,omitempty"`
 	Metadata      *Metadata `protobuf:"bytes,2,opt,name=metadata,proto3" json:"metadata,omitempty"`
 	unknownFields protoimpl.UnknownFields

@@ -33,7 +33,7 @@ const (
 type SignatureFormat int32
 
 const (
-	// That of the profile, or else as SIGNATURE_FORMAT_RAW.
+	// The format of the profile, or SIGNATURE_FORMAT_RAW if the profile sets none.
 	SignatureFormat_SIGNATURE_FORMAT_UNSPECIFIED SignatureFormat = 0
 	SignatureFormat_SIGNATURE_FORMAT_RAW         SignatureFormat = 1
 	SignatureFormat_SIGNATURE_FORMAT_DER         SignatureFormat = 2
@@ -93,7 +93,7 @@ type SignDataRequest struct {
 	Profile string `protobuf:"bytes,1,opt,name=profile,proto3" json:"profile,omitempty"`
 	// Private keys.
 	KeySource *SignKeySource `protobuf:"bytes,2,opt,name=key_source,json=keySource,proto3" json:"key_source,omitempty"`
-	// What to sign, at most 1 MiB.
+	// The data to sign, at most 1 MiB.
 	Input []byte `protobuf:"bytes,3,opt,name=input,proto3" json:"input,omitempty"`
 	// How the signature is written.
 	SignatureFormat SignatureFormat `protobuf:"varint,4,opt,name=signature_format,json=signatureFormat,proto3,enum=cryptobroker.v1.SignatureFormat" json:"signature_format,omitempty"`
@@ -235,7 +235,7 @@ type VerifyDataRequest struct {
 	Profile string `protobuf:"bytes,1,opt,name=profile,proto3" json:"profile,omitempty"`
 	// Public keys, certificates or private keys.
 	KeySource *SignKeySource `protobuf:"bytes,2,opt,name=key_source,json=keySource,proto3" json:"key_source,omitempty"`
-	// What was signed, at most 1 MiB.
+	// The data that was signed, at most 1 MiB.
 	Input []byte `protobuf:"bytes,3,opt,name=input,proto3" json:"input,omitempty"`
 	// At most 64 KiB.
 	Signature []byte `protobuf:"bytes,4,opt,name=signature,proto3" json:"signature,omitempty"`
@@ -318,8 +318,8 @@ func (x *VerifyDataRequest) GetMetadata() *Metadata {
 	return nil
 }
 
-// VerifyDataResponse reports whether the signature is that of the input. What is no
-// signature of the format at all is an error instead.
+// VerifyDataResponse reports whether the signature is valid for the input. If the
+// signature does not have the format, the call fails instead.
 type VerifyDataResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Valid         bool                   `protobuf:"varint,1,opt,name=valid,proto3" json:"valid,omitempty"`

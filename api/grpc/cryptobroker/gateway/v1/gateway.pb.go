@@ -6,7 +6,7 @@
 // A request has the header "authorization" with "Bearer " and the token of the pod. The codes
 // of errors are:
 //
-//   UNAUTHENTICATED      the token is not one of a running pod, or not for the gateway
+//   UNAUTHENTICATED      the token does not belong to a running pod, or is not for the gateway
 //   PERMISSION_DENIED    the pod's namespace has no such profile, the profile does not list
 //                        the key for the operation, or the key manager denies its use
 //   NOT_FOUND            there is no such key, or no such version of it
@@ -536,7 +536,8 @@ func (x *EncryptResponse) GetTag() []byte {
 	return nil
 }
 
-// DecryptRequest has what EncryptResponse had. The tag may be cut.
+// DecryptRequest has the ciphertext, the nonce and the tag of an EncryptResponse. The tag
+// may be cut.
 type DecryptRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Use           *KeyUse                `protobuf:"bytes,1,opt,name=use,proto3" json:"use,omitempty"`

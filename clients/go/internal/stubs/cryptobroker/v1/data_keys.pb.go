@@ -30,8 +30,8 @@ type GenerateDataKeyRequest struct {
 	Profile string `protobuf:"bytes,1,opt,name=profile,proto3" json:"profile,omitempty"`
 	// Id of the wrapping key: at most 64 bytes of printable ASCII without spaces.
 	KeyId string `protobuf:"bytes,2,opt,name=key_id,json=keyId,proto3" json:"key_id,omitempty"`
-	// What the data key is bound to, at most 4 KiB. It has to be given again to
-	// unwrap the key. Empty for no context.
+	// Context that the data key is bound to, at most 4 KiB. UnwrapKey needs the same
+	// context. Empty for no context.
 	Context []byte `protobuf:"bytes,3,opt,name=context,proto3" json:"context,omitempty"`
 	// Whether the reply has only the wrapped key.
 	WithoutDataKey bool      `protobuf:"varint,4,opt,name=without_data_key,json=withoutDataKey,proto3" json:"without_data_key,omitempty"`
@@ -567,7 +567,7 @@ func (x *UnwrapBatchRequest) GetMetadata() *Metadata {
 	return nil
 }
 
-// UnwrapResult is what became of one key of a batch.
+// UnwrapResult is the result of one key of a batch.
 type UnwrapResult struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Empty if the key failed.
@@ -770,7 +770,7 @@ type RewrapKeyResponse struct {
 	Metadata    *Metadata              `protobuf:"bytes,1,opt,name=metadata,proto3" json:"metadata,omitempty"`
 	WrappedKey  []byte                 `protobuf:"bytes,2,opt,name=wrapped_key,json=wrappedKey,proto3" json:"wrapped_key,omitempty"`
 	Descriptor_ *CryptoDescriptor      `protobuf:"bytes,3,opt,name=descriptor,proto3" json:"descriptor,omitempty"`
-	// Whether the wrapped key is the one of the request, because a new one would
+	// Whether the reply has the wrapped key of the request, because a new one would
 	// have the same key, version and algorithm.
 	Unchanged     bool `protobuf:"varint,4,opt,name=unchanged,proto3" json:"unchanged,omitempty"`
 	unknownFields protoimpl.UnknownFields

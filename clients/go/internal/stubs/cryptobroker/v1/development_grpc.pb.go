@@ -29,7 +29,7 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// CryptoDevService is for developers of clients. A broker serves it only where it
+// CryptoDevService is for developers of clients. A broker serves it only if it
 // was switched on.
 type CryptoDevServiceClient interface {
 	// Benchmark measures the operations, without a client and a socket.
@@ -70,7 +70,7 @@ func (c *cryptoDevServiceClient) FakeEndpoint(ctx context.Context, in *FakeEndpo
 // All implementations must embed UnimplementedCryptoDevServiceServer
 // for forward compatibility.
 //
-// CryptoDevService is for developers of clients. A broker serves it only where it
+// CryptoDevService is for developers of clients. A broker serves it only if it
 // was switched on.
 type CryptoDevServiceServer interface {
 	// Benchmark measures the operations, without a client and a socket.

@@ -84,17 +84,17 @@ type SignCertificateRequest struct {
 	// The certificate request (PKCS #10) in PEM, at most 64 KiB.
 	Csr string `protobuf:"bytes,2,opt,name=csr,proto3" json:"csr,omitempty"`
 	// The issuer's private key in PEM, at most 64 KiB: PKCS #8, PKCS #1 or SEC 1,
-	// not encrypted. Empty where the profile names the key to use.
+	// not encrypted. Empty if the profile names the key to use.
 	CaPrivateKey string `protobuf:"bytes,3,opt,name=ca_private_key,json=caPrivateKey,proto3" json:"ca_private_key,omitempty"`
-	// The issuer's certificate in PEM, at most 64 KiB. May be empty where the
+	// The issuer's certificate in PEM, at most 64 KiB. May be empty if the
 	// profile names the key to use.
 	CaCert   string    `protobuf:"bytes,4,opt,name=ca_cert,json=caCert,proto3" json:"ca_cert,omitempty"`
 	Metadata *Metadata `protobuf:"bytes,5,opt,name=metadata,proto3" json:"metadata,omitempty"`
-	// When the certificate begins to be valid, in seconds since 1970; absent, as
-	// early as profile and issuer allow.
+	// When the certificate begins to be valid, in seconds since 1970. Absent: as early
+	// as profile and issuer allow.
 	ValidNotBefore *uint64 `protobuf:"varint,6,opt,name=valid_not_before,json=validNotBefore,proto3,oneof" json:"valid_not_before,omitempty"`
-	// When it ends to be valid, in seconds since 1970; absent, as late as profile
-	// and issuer allow.
+	// When the certificate ends to be valid, in seconds since 1970. Absent: as late as
+	// profile and issuer allow.
 	ValidNotAfter *uint64 `protobuf:"varint,7,opt,name=valid_not_after,json=validNotAfter,proto3,oneof" json:"valid_not_after,omitempty"`
 	// Replaces the subject of the request: text as in RFC 4514, at most 1 KiB,
 	// the components in the order that the certificate has them.

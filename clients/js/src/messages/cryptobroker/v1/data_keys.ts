@@ -20,8 +20,8 @@ export interface GenerateDataKeyRequest {
     | string
     | undefined;
   /**
-   * What the data key is bound to, at most 4 KiB. It has to be given again to
-   * unwrap the key. Empty for no context.
+   * Context that the data key is bound to, at most 4 KiB. UnwrapKey needs the same
+   * context. Empty for no context.
    */
   context?:
     | Uint8Array
@@ -110,7 +110,7 @@ export interface UnwrapBatchRequest {
   metadata?: Metadata | undefined;
 }
 
-/** UnwrapResult is what became of one key of a batch. */
+/** UnwrapResult is the result of one key of a batch. */
 export interface UnwrapResult {
   /** Empty if the key failed. */
   dataKey?:
@@ -154,7 +154,7 @@ export interface RewrapKeyResponse {
     | CryptoDescriptor
     | undefined;
   /**
-   * Whether the wrapped key is the one of the request, because a new one would
+   * Whether the reply has the wrapped key of the request, because a new one would
    * have the same key, version and algorithm.
    */
   unchanged?: boolean | undefined;

@@ -29,9 +29,9 @@ export interface FakeEndpointRequest {
   metadata?: Metadata | undefined;
 }
 
-/** FakeEndpointResponse has nothing to tell. */
+/** FakeEndpointResponse is an answer without information. */
 export interface FakeEndpointResponse {
-  /** A text of no meaning. */
+  /** A text without a meaning. */
   message?: string | undefined;
   metadata?: Metadata | undefined;
 }

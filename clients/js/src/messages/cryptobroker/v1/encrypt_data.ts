@@ -13,8 +13,8 @@ export const protobufFileName = "cryptobroker/v1/encrypt_data.proto";
 /** EncryptMetadata is what an encryption takes beside key and plaintext. */
 export interface EncryptMetadata {
   /**
-   * 12 bytes that are never used twice with the same key. Empty where the
-   * profile has the broker make the nonce.
+   * 12 bytes that are never used twice with the same key. Empty if, by the profile,
+   * the broker makes the nonce.
    */
   nonce?:
     | Uint8Array
@@ -26,7 +26,7 @@ export interface EncryptMetadata {
 /** CipherMetadata is what the decryption needs beside key and ciphertext. */
 export interface CipherMetadata {
   /**
-   * Id of the key, where the request named it by one. If its key manager has
+   * Id of the key, if the request named the key by its id. If its key manager has
    * versions of the key, "#" and the version follow, so that this id decrypts
    * after the key was rotated.
    */
@@ -66,7 +66,7 @@ export interface EncryptDataRequest {
   keySource?:
     | KeySource
     | undefined;
-  /** What to encrypt, at most 1 MiB. */
+  /** The data to encrypt, at most 1 MiB. */
   plaintext?: Uint8Array | undefined;
   encryptMetadata?: EncryptMetadata | undefined;
   metadata?: Metadata | undefined;

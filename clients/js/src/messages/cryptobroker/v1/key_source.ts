@@ -28,8 +28,8 @@ export interface KeySource {
 /** ComponentKeys are the keys of a hybrid signature. */
 export interface ComponentKeys {
   /**
-   * The key of the classical algorithm and that of the post-quantum one, in
-   * this order.
+   * The key of the classical algorithm, and then the key of the post-quantum
+   * algorithm.
    */
   keys?: KeySource[] | undefined;
 }

@@ -9,9 +9,9 @@ export const protobufPackage = "cryptobroker.v1";
 export const protobufFileName = "cryptobroker/v1/metadata.proto";
 
 /**
- * Package cryptobroker.v1 is the wire contract of version 1. Requests have the
- * numbers of CryptoBroker; replies begin with the metadata, and enumerations
- * with a value that stands for the default.
+ * Package cryptobroker.v1 is the wire contract of version 1. The fields of requests
+ * have the same numbers as in the package CryptoBroker. Metadata is the first field of
+ * replies, and the first value of enumerations stands for the default.
  */
 
 /** TraceContext carries a W3C trace context and an id of the caller's own. */
@@ -37,9 +37,9 @@ export interface TraceContext {
 }
 
 /**
- * Metadata travels with a request. A reply carries the request's metadata byte
- * for byte, fields that this description does not know included, and where the
- * profile is deprecated, the warning.
+ * Metadata is sent with a request. A reply has the same bytes as the metadata of its
+ * request, with fields that this description does not know, and has the warning if
+ * the profile is deprecated.
  */
 export interface Metadata {
   /** At most 128 characters of printable ASCII. */
@@ -51,7 +51,7 @@ export interface Metadata {
   traceContext?: TraceContext | undefined;
 }
 
-/** DeprecationWarning announces the end of a profile. What is absent was not said. */
+/** DeprecationWarning announces the end of a profile. Fields are absent if the profile does not set them. */
 export interface DeprecationWarning {
   /** Name of the profile. */
   profile?:

@@ -25,7 +25,7 @@ export interface HashDataRequest {
   profile?:
     | string
     | undefined;
-  /** What to hash, at most 1 MiB. */
+  /** The data to hash, at most 1 MiB. */
   input?: Uint8Array | undefined;
   metadata?: Metadata | undefined;
   outputFormat?: HashOutputFormat | undefined;

@@ -31,13 +31,13 @@ export interface SignCertificateRequest {
     | undefined;
   /**
    * The issuer's private key in PEM, at most 64 KiB: PKCS #8, PKCS #1 or SEC 1,
-   * not encrypted. Empty where the profile names the key to use.
+   * not encrypted. Empty if the profile names the key to use.
    */
   caPrivateKey?:
     | string
     | undefined;
   /**
-   * The issuer's certificate in PEM, at most 64 KiB. May be empty where the
+   * The issuer's certificate in PEM, at most 64 KiB. May be empty if the
    * profile names the key to use.
    */
   caCert?: string | undefined;
@@ -45,15 +45,15 @@ export interface SignCertificateRequest {
     | Metadata
     | undefined;
   /**
-   * When the certificate begins to be valid, in seconds since 1970; absent, as
-   * early as profile and issuer allow.
+   * When the certificate begins to be valid, in seconds since 1970. Absent: as early
+   * as profile and issuer allow.
    */
   validNotBefore?:
     | number
     | undefined;
   /**
-   * When it ends to be valid, in seconds since 1970; absent, as late as profile
-   * and issuer allow.
+   * When the certificate ends to be valid, in seconds since 1970. Absent: as late as
+   * profile and issuer allow.
    */
   validNotAfter?:
     | number

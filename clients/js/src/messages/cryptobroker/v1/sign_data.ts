@@ -20,7 +20,7 @@ export const protobufFileName = "cryptobroker/v1/sign_data.proto";
  * sequence of octet strings.
  */
 export enum SignatureFormat {
-  /** SIGNATURE_FORMAT_UNSPECIFIED - That of the profile, or else as SIGNATURE_FORMAT_RAW. */
+  /** SIGNATURE_FORMAT_UNSPECIFIED - The format of the profile, or SIGNATURE_FORMAT_RAW if the profile sets none. */
   SIGNATURE_FORMAT_UNSPECIFIED = 0,
   SIGNATURE_FORMAT_RAW = 1,
   SIGNATURE_FORMAT_DER = 2,
@@ -38,7 +38,7 @@ export interface SignDataRequest {
   keySource?:
     | SignKeySource
     | undefined;
-  /** What to sign, at most 1 MiB. */
+  /** The data to sign, at most 1 MiB. */
   input?:
     | Uint8Array
     | undefined;
@@ -64,7 +64,7 @@ export interface VerifyDataRequest {
   keySource?:
     | SignKeySource
     | undefined;
-  /** What was signed, at most 1 MiB. */
+  /** The data that was signed, at most 1 MiB. */
   input?:
     | Uint8Array
     | undefined;
@@ -78,8 +78,8 @@ export interface VerifyDataRequest {
 }
 
 /**
- * VerifyDataResponse reports whether the signature is that of the input. What is no
- * signature of the format at all is an error instead.
+ * VerifyDataResponse reports whether the signature is valid for the input. If the
+ * signature does not have the format, the call fails instead.
  */
 export interface VerifyDataResponse {
   valid?: boolean | undefined;

@@ -368,8 +368,8 @@ type EncryptStreamStart struct {
 	// Id of the wrapping key: at most 64 bytes of printable ASCII without spaces.
 	KeyId    string       `protobuf:"bytes,2,opt,name=key_id,json=keyId,proto3" json:"key_id,omitempty"`
 	Metadata *v1.Metadata `protobuf:"bytes,3,opt,name=metadata,proto3" json:"metadata,omitempty"`
-	// What the stream and its data key are bound to, at most 4 KiB. It has to be
-	// given again to decrypt. Empty for no context.
+	// Context that the stream and its data key are bound to, at most 4 KiB. Decryption
+	// needs the same context. Empty for no context.
 	Context       []byte `protobuf:"bytes,4,opt,name=context,proto3" json:"context,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -810,11 +810,11 @@ func (x *StreamEnd) GetDescriptor_() *v1.CryptoDescriptor {
 type ExchangeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Calls []*Call                `protobuf:"bytes,1,rep,name=calls,proto3" json:"calls,omitempty"`
-	// Ids of calls of this stream that the client gives up. One whose turn has not
-	// come, or that waits for its key, ends with the code CANCELLED (1); another one
-	// is served. Each has its one reply in any case, and its id is free again after
-	// that. Ids that no call has do nothing. Brokers that do not know this field
-	// serve the calls.
+	// Ids of calls of this stream that the client gives up. A call that is not yet
+	// served, or that waits for its key, ends with the code CANCELLED (1). Other calls
+	// are served. Each call has exactly one reply in any case, and the client may use
+	// its id again after that. Ids that no call has do nothing. Brokers that do not know
+	// this field serve the calls.
 	GivenUp       []uint64 `protobuf:"varint,2,rep,packed,name=given_up,json=givenUp,proto3" json:"given_up,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -864,16 +864,16 @@ func (x *ExchangeRequest) GetGivenUp() []uint64 {
 	return nil
 }
 
-// Call is one request with what Exchange needs to know of it.
+// Call is one request with its id and its timeout.
 type Call struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Names the call in its reply. It is the client's to choose, and free again
-	// once the reply is there.
+	// Id of the call, which its reply has too. The client chooses it, and may use it
+	// again after the reply.
 	Id uint64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	// How long after it came in the call may still begin to be served, in
-	// milliseconds; 0 for as long as the stream lasts.
+	// How long the call may wait until the broker begins to serve it, in milliseconds,
+	// counted from when the broker has received it. 0 for as long as the stream lasts.
 	TimeoutMillis uint32 `protobuf:"varint,2,opt,name=timeout_millis,json=timeoutMillis,proto3" json:"timeout_millis,omitempty"`
-	// What to do. The limits are those of the unary methods.
+	// The request of the operation. It has the same limits as for the unary method.
 	//
 	// Types that are valid to be assigned to Request:
 	//
@@ -1186,7 +1186,7 @@ func (x *ExchangeResponse) GetGoAway() *GoAway {
 // Reply is the result of one call.
 type Reply struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// That of the call.
+	// Id of the call.
 	Id uint64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	// Types that are valid to be assigned to Result:
 	//
@@ -1452,7 +1452,7 @@ func (*Reply_RewrapKey) isReply_Result() {}
 
 func (*Reply_GetPublicKey) isReply_Result() {}
 
-// Status is that of a unary method that failed.
+// Status is the same as the status of a unary method that failed.
 type Status struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// A status code of gRPC, never 0.
@@ -1507,8 +1507,8 @@ func (x *Status) GetMessage() string {
 	return ""
 }
 
-// GoAway ends the replies. Calls without one were not served: they can be made
-// again, on another connection.
+// GoAway ends the replies. The broker has not served calls that have no reply: the
+// client can make them again on another connection.
 type GoAway struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Why, in a sentence.

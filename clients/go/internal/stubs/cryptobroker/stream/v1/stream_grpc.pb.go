@@ -37,20 +37,20 @@ const (
 // StreamService offers the operations of a profile on streams.
 type StreamServiceClient interface {
 	// HashStream computes the digest of any amount of data. The first message has
-	// the start, those after it a chunk each. The reply comes once the client has
+	// the start, and each later one has a chunk. The reply comes after the client has
 	// closed its side.
 	HashStream(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[HashStreamRequest, HashStreamResponse], error)
 	// EncryptStream encrypts any amount of data with a new data key. The first
-	// message has the start, those after it a chunk each. The chunks of the replies
-	// together are the encrypted stream, which has the wrapped data key in front. The
-	// last reply is the end.
+	// message has the start, and each later one has a chunk. The chunks of the replies
+	// are the encrypted stream, which begins with the wrapped data key. The last reply
+	// has the end.
 	EncryptStream(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[EncryptStreamRequest, EncryptStreamResponse], error)
 	// DecryptStream decrypts what EncryptStream has encrypted. It returns data as
 	// soon as it is authentic. Only the end and the status OK say that nothing is
-	// missing: a client discards what came before any other status.
+	// missing: with any other status, a client discards the data that it has received.
 	DecryptStream(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[DecryptStreamRequest, DecryptStreamResponse], error)
-	// Exchange serves any number of calls at one time, each with an id of the
-	// client's, and replies in any order.
+	// Exchange serves any number of calls at one time, and replies in any order. Each
+	// call has an id, which the client chooses.
 	Exchange(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ExchangeRequest, ExchangeResponse], error)
 }
 
@@ -121,20 +121,20 @@ type StreamService_ExchangeClient = grpc.BidiStreamingClient[ExchangeRequest, Ex
 // StreamService offers the operations of a profile on streams.
 type StreamServiceServer interface {
 	// HashStream computes the digest of any amount of data. The first message has
-	// the start, those after it a chunk each. The reply comes once the client has
+	// the start, and each later one has a chunk. The reply comes after the client has
 	// closed its side.
 	HashStream(grpc.ClientStreamingServer[HashStreamRequest, HashStreamResponse]) error
 	// EncryptStream encrypts any amount of data with a new data key. The first
-	// message has the start, those after it a chunk each. The chunks of the replies
-	// together are the encrypted stream, which has the wrapped data key in front. The
-	// last reply is the end.
+	// message has the start, and each later one has a chunk. The chunks of the replies
+	// are the encrypted stream, which begins with the wrapped data key. The last reply
+	// has the end.
 	EncryptStream(grpc.BidiStreamingServer[EncryptStreamRequest, EncryptStreamResponse]) error
 	// DecryptStream decrypts what EncryptStream has encrypted. It returns data as
 	// soon as it is authentic. Only the end and the status OK say that nothing is
-	// missing: a client discards what came before any other status.
+	// missing: with any other status, a client discards the data that it has received.
 	DecryptStream(grpc.BidiStreamingServer[DecryptStreamRequest, DecryptStreamResponse]) error
-	// Exchange serves any number of calls at one time, each with an id of the
-	// client's, and replies in any order.
+	// Exchange serves any number of calls at one time, and replies in any order. Each
+	// call has an id, which the client chooses.
 	Exchange(grpc.BidiStreamingServer[ExchangeRequest, ExchangeResponse]) error
 	mustEmbedUnimplementedStreamServiceServer()
 }

@@ -10,9 +10,9 @@ export const protobufPackage = "cryptobroker.session.v1";
 export const protobufFileName = "cryptobroker/session/v1/session.proto";
 
 /**
- * Package cryptobroker.session.v1 ends encrypted sessions of clients of an
- * application. The application receives their requests by HTTP, and passes the
- * texts of headers and bodies on as they are.
+ * Package cryptobroker.session.v1 decrypts requests and encrypts replies in encrypted
+ * sessions of an application's clients. The application receives the requests by HTTP,
+ * and passes the texts of headers and bodies on unchanged.
  */
 
 /** InitSessionRequest is the request of a client for a session. */
@@ -141,8 +141,8 @@ export interface OpenRequestResponse {
     | string
     | undefined;
   /**
-   * The path as the client has authenticated it, for SealReply. In version 2 it is
-   * the path of the request, because clients authenticate none.
+   * The path that the client has authenticated, for SealReply. In version 2, clients
+   * authenticate no path, and this is the path of the request.
    */
   clientPath?:
     | string
@@ -248,7 +248,7 @@ export interface RekeySessionResponse {
   path?:
     | string
     | undefined;
-  /** For SealReply, whose reply tells the client. */
+  /** The path for SealReply. The reply to the client confirms the next key. */
   clientPath?: string | undefined;
   sequence?: string | undefined;
   descriptor?: CryptoDescriptor | undefined;

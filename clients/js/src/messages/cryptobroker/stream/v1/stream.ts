@@ -91,8 +91,8 @@ export interface EncryptStreamStart {
     | Metadata
     | undefined;
   /**
-   * What the stream and its data key are bound to, at most 4 KiB. It has to be
-   * given again to decrypt. Empty for no context.
+   * Context that the stream and its data key are bound to, at most 4 KiB. Decryption
+   * needs the same context. Empty for no context.
    */
   context?: Uint8Array | undefined;
 }
@@ -156,27 +156,27 @@ export interface ExchangeRequest {
     | Call[]
     | undefined;
   /**
-   * Ids of calls of this stream that the client gives up. One whose turn has not
-   * come, or that waits for its key, ends with the code CANCELLED (1); another one
-   * is served. Each has its one reply in any case, and its id is free again after
-   * that. Ids that no call has do nothing. Brokers that do not know this field
-   * serve the calls.
+   * Ids of calls of this stream that the client gives up. A call that is not yet
+   * served, or that waits for its key, ends with the code CANCELLED (1). Other calls
+   * are served. Each call has exactly one reply in any case, and the client may use
+   * its id again after that. Ids that no call has do nothing. Brokers that do not know
+   * this field serve the calls.
    */
   givenUp?: number[] | undefined;
 }
 
-/** Call is one request with what Exchange needs to know of it. */
+/** Call is one request with its id and its timeout. */
 export interface Call {
   /**
-   * Names the call in its reply. It is the client's to choose, and free again
-   * once the reply is there.
+   * Id of the call, which its reply has too. The client chooses it, and may use it
+   * again after the reply.
    */
   id?:
     | number
     | undefined;
   /**
-   * How long after it came in the call may still begin to be served, in
-   * milliseconds; 0 for as long as the stream lasts.
+   * How long the call may wait until the broker begins to serve it, in milliseconds,
+   * counted from when the broker has received it. 0 for as long as the stream lasts.
    */
   timeoutMillis?: number | undefined;
   hashData?: HashDataRequest | undefined;
@@ -204,7 +204,7 @@ export interface ExchangeResponse {
 
 /** Reply is the result of one call. */
 export interface Reply {
-  /** That of the call. */
+  /** Id of the call. */
   id?:
     | number
     | undefined;
@@ -224,7 +224,7 @@ export interface Reply {
   getPublicKey?: GetPublicKeyResponse | undefined;
 }
 
-/** Status is that of a unary method that failed. */
+/** Status is the same as the status of a unary method that failed. */
 export interface Status {
   /** A status code of gRPC, never 0. */
   code?:
@@ -235,8 +235,8 @@ export interface Status {
 }
 
 /**
- * GoAway ends the replies. Calls without one were not served: they can be made
- * again, on another connection.
+ * GoAway ends the replies. The broker has not served calls that have no reply: the
+ * client can make them again on another connection.
  */
 export interface GoAway {
   /** Why, in a sentence. */
