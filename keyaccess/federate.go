@@ -64,8 +64,8 @@ func (r *release) locate(only []int) {
 	}
 }
 
-// place finds out where one data key is. As long as there were no peers, the URL of an object had no meaning. So data keys of services that
-// are not known are tried here, but not if a peer asks for them.
+// place finds out where one data key is. Files that were written for a service without peers may have any URL. So this service tries
+// data keys with an unknown URL itself, except if a peer asks for them.
 func (r *release) place(at *location, url string, client bool) {
 	place, service := r.Peers.Place(url)
 	at.service = service

@@ -118,7 +118,7 @@ type errorWriter interface {
 // callerKey is the key of the admitted caller in a context.
 type callerKey struct{}
 
-// admitted is a caller whose request is served, and what has proven who that is.
+// admitted is the caller of a request that is served, with the credentials of the request.
 type admitted struct {
 	caller.Caller
 	credentials caller.Request

@@ -217,7 +217,7 @@ type release struct {
 // work of a key manager takes the service no time of a processor.
 const atOneTime = 8
 
-// policy returns the results for the data keys of one policy, in their order. Those of other services have no result yet.
+// policy returns the results for the data keys of one policy, in their order. Data keys of other services have no result yet.
 func (r *release) policy(ctx context.Context, wanted *kas.UnsignedRewrapRequest_WithPolicyRequest, located []location) ([]*kas.KeyAccessRewrapResult, error) {
 	parsed, parseErr := tdfpolicy.Parse(wanted.GetPolicy().GetBody())
 	results := make([]*kas.KeyAccessRewrapResult, len(wanted.GetKeyAccessObjects()))
@@ -264,7 +264,8 @@ func (r *release) all(objects []int, work func(int) error) error {
 	return group.Wait()
 }
 
-// survive makes a panic an error. Nothing else does in a goroutine of its own.
+// survive converts a panic to an error. It is needed in goroutines of the service, because net/http recovers only panics
+// in the goroutine of the handler.
 func (r *release) survive(err *error) {
 	if recovered := recover(); recovered != nil {
 		r.logDefect("Rewrap", recovered)
@@ -297,9 +298,9 @@ func (r *release) unsupported(object *kas.KeyAccess) string {
 	case len(object.GetHeader()) > 0:
 		return "found the header of a NanoTDF, expected a key access object of a TDF"
 	case kind == wrapping.RSA && r.FIPS:
-		return `the type "wrapped" is off here, because it needs RSA-OAEP with SHA-1`
+		return `the type "wrapped" is not allowed by the configuration of this service, because it needs RSA-OAEP with SHA-1`
 	case kind == wrapping.Hybrid && r.FIPS:
-		return `the type "hybrid-wrapped" is off here, because it needs X25519`
+		return `the type "hybrid-wrapped" is not allowed by the configuration of this service, because it needs X25519`
 	case slices.Contains(wrapping.Types, kind):
 		return ""
 	default:

@@ -27,7 +27,7 @@ type sealed struct {
 	readable bool // parsed is the policy
 }
 
-// asked returns what the authorizer decides about if a key unwraps the data key.
+// asked returns the object that the authorizer decides about if a key unwraps the data key.
 func (o *sealed) asked(keyID string) tdfpolicy.Object {
 	return tdfpolicy.Object{Policy: o.parsed, KeyID: keyID, KeyType: o.GetKeyType(), Origin: o.origin}
 }
@@ -93,7 +93,7 @@ func (o *sealed) open(ctx context.Context, key keyring.Named) ([]byte, error) {
 	}
 	unwrap = o.managed(key.ID, unwrap)
 	revision, generation := o.Authorizer.Revision(), o.Providers() // read before the decision, which may already use a newer version
-	// The cache is only for callers who may have the data key, if the policy is what they say. What is in it was bound to that policy.
+	// The cache is only for callers to whom the sent policy permits the data key. A data key in the cache was bound to that policy.
 	if o.DataKeys == nil || !o.readable || !o.Authorizer.Permits(ctx, o.who, o.asked(key.ID)) {
 		return unwrap(ctx)
 	}
@@ -103,7 +103,8 @@ func (o *sealed) open(ctx context.Context, key keyring.Named) ([]byte, error) {
 	return o.DataKeys.Get(ctx, id, unwrap)
 }
 
-// managed has a key manager unwrap, and logs why it does not. It survives a defect, because the cache runs it where nothing else does.
+// managed asks a key manager to unwrap, and logs why that failed. It recovers panics, because the cache calls it in a goroutine of its
+// own.
 func (o *sealed) managed(keyID string, unwrap datakeycache.Unwrap) datakeycache.Unwrap {
 	return func(ctx context.Context) (dataKey []byte, err error) {
 		defer func() {

@@ -25,12 +25,13 @@ type Verifier struct {
 	key    crypto.PublicKey // nil to take the keys that the log names
 	report Report
 	chain  *chain // nil before the first line
-	torn   string // the place of the first partial line that no start, continue or lost has followed yet
-	// unbegun is the damage if neither a chain nor a file begins after torn. It is nil inside of a chain.
-	unbegun error
-	ended   bool
-	lines   int // of the file
-	file    string
+	torn   string // the place of the first partial line after which no line start, continue or lost has come yet
+	// missingStart is the error to return if the log ends or goes on without the start of a chain or
+	// of a file after torn. It is nil inside of a chain.
+	missingStart error
+	ended        bool
+	lines        int // of the file
+	file         string
 	// ends are the hashes of the last lines of the chains in a [Collected].
 	ends map[string]bool
 }
@@ -83,10 +84,10 @@ func (v *Verifier) Read(file string, text io.Reader) error {
 			if v.lines == 0 {
 				v.note("%s is empty: no record was written to it yet, or somebody emptied it, and the log cannot say which", file)
 			}
-			return v.unbegun
+			return v.missingStart
 		case errors.Is(err, io.EOF):
 			v.torn = v.place()
-			return v.unbegun
+			return v.missingStart
 		case err != nil:
 			return fmt.Errorf("read %s: %w", file, err)
 		}
@@ -106,7 +107,7 @@ func (v *Verifier) line(text []byte) error {
 	l, err := parseLine(text)
 	if err != nil {
 		if v.chain == nil || v.ended {
-			v.unbegun = cmp.Or(v.unbegun, v.damaged("%v", err))
+			v.missingStart = cmp.Or(v.missingStart, v.damaged("%v", err))
 		}
 		v.torn = cmp.Or(v.torn, v.place()) // valid only before a start, or after writes that failed
 		return nil
@@ -114,7 +115,7 @@ func (v *Verifier) line(text []byte) error {
 	if v.torn != "" && l.fields.Event != "start" && l.fields.Event != "continue" && l.fields.Event != "lost" {
 		return v.damaged("continues after %s, which is not a complete line", v.torn)
 	}
-	v.unbegun = nil
+	v.missingStart = nil
 	switch l.fields.Event {
 	case "start":
 		err = v.start(l)

@@ -13,14 +13,14 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/tdfpolicy"
 )
 
-// rulesName is the name of the rules of the configuration in decisions. They are one policy more, which applies to everything.
+// rulesName is the name of the rules of the configuration in decisions. They count as a further policy, which applies to everything.
 const rulesName = "access"
 
 // Authorizer decides who may have a data key. No other code does.
 type Authorizer struct {
 	// Policies returns the policies that are in use. It is nil if there are none.
 	Policies func() *Set
-	// Rules are the rules of the configuration, or nil. They have to permit what policies permit.
+	// Rules are the rules of the configuration, or nil. Access needs the permission of the rules and of the policies.
 	Rules *tdfpolicy.Rules
 	// Audit gets a record of each decision. It may be nil.
 	Audit *audit.Log

@@ -4,7 +4,7 @@ package accesspolicy
 
 // Condition is a compiled condition: an expression in CEL, or a rule of a module in Rego.
 type Condition interface {
-	// Reads returns the names of what it may read.
+	// Reads returns the names of the inputs that it may read.
 	Reads() []string
 	// Evaluate reports whether it holds.
 	Evaluate(v *Values) (bool, error)
@@ -17,7 +17,7 @@ type Module struct {
 }
 
 // CompileModule compiles a module in Rego. The error has a sentence for each problem, with line and column in the text. It is nil
-// where modules are off.
+// if modules are not allowed.
 type CompileModule func(text string) (Module, error)
 
 // Values are the inputs for the conditions of one decision.

@@ -47,7 +47,7 @@ var variables = map[string]*cel.Type{
 	"now":               cel.TimestampType,
 }
 
-// environment returns what expressions are compiled in.
+// environment returns the environment of CEL in which expressions are compiled.
 var environment = sync.OnceValues(func() (*cel.Env, error) {
 	options := []cel.EnvOption{
 		// The cost of a regular expression depends on texts that callers choose.
@@ -92,7 +92,7 @@ func activation(who caller.Caller, object tdfpolicy.Object, now time.Time) map[s
 // expression is a compiled expression.
 type expression struct {
 	program cel.Program
-	// inputs are the names of what it may read.
+	// inputs are the names of the inputs that it may read.
 	inputs []string
 }
 
@@ -128,7 +128,7 @@ func compile(text string) (*expression, error) {
 	return e, nil
 }
 
-// inputs adds the names of what an expression may read.
+// inputs adds the names of the inputs that an expression may read.
 func inputs(e ast.NavigableExpr, names map[string]bool) {
 	if name, ok := input(e); ok {
 		names[name] = true
@@ -161,7 +161,7 @@ func input(e ast.Expr) (string, bool) {
 	return "", false
 }
 
-// Member returns the name of a member of what has a name, as decisions and audit records have it.
+// Member returns the name of a member of an input, as decisions and audit records have it.
 func Member(outer, name string) string {
 	if plainName.MatchString(name) {
 		return outer + "." + name

@@ -13,7 +13,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/tdfpolicy"
 )
 
-// Set is some policies. It is safe for concurrent use.
+// Set is a set of policies. It is safe for concurrent use.
 type Set struct {
 	policies []*Policy
 	revision uint64
@@ -30,7 +30,7 @@ func NewSet(policies []*Policy) (*Set, error) {
 	seen := map[string]bool{}
 	for _, p := range policies {
 		if seen[p.Name] {
-			return nil, fmt.Errorf("found the policy %q a second time", p.Name)
+			return nil, fmt.Errorf("found two policies with the name %q, expected one", p.Name)
 		}
 		seen[p.Name] = true
 	}
@@ -68,7 +68,7 @@ type Decision struct {
 	By []Step
 	// Reason is a sentence without values of claims.
 	Reason string
-	// Inputs are the names of what the rules may have read that were evaluated.
+	// Inputs are the names of the inputs that the evaluated rules may have read.
 	Inputs   []string
 	Problems []Problem
 }

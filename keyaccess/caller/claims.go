@@ -28,7 +28,7 @@ type claims struct {
 	issuer, subject, clientID, authorizedParty string
 	audience                                   []string
 	expires, notBefore, issuedAt               time.Time // zero if they are missing
-	// confirmation is the claim cnf, and confirmed says that the token has it, whatever it is.
+	// confirmation is the claim cnf. confirmed reports whether the token has the claim, with any value.
 	confirmation any
 	confirmed    bool
 }
@@ -39,7 +39,7 @@ type claimReader struct {
 	wrong bool
 }
 
-// read returns what decides. It reports whether all of it has the types that it should have.
+// read returns the claims. It reports whether all of them have the right types.
 func (r *claimReader) read() (claims, bool) {
 	c := claims{
 		issuer: r.text("iss"), subject: r.text("sub"), clientID: r.text("client_id"), authorizedParty: r.text("azp"),
@@ -90,7 +90,7 @@ func numericDate(number float64) (time.Time, bool) {
 	return time.Unix(int64(whole), int64(fraction*1e9)), number >= 0 && number <= 253402300799
 }
 
-// openToken reads a token without checking anything that is in it.
+// openToken parses a token. It does not check the signature and the claims.
 func openToken(text string) (*token, *Error) {
 	s, err := jws.Open(text)
 	if err != nil {
@@ -107,7 +107,7 @@ func openToken(text string) (*token, *Error) {
 	return &token{Signed: s, text: text, claims: decisive, all: found.all}, nil
 }
 
-// checkToken checks everything of a token but what it is bound to.
+// checkToken checks a token, except for the key that it is bound to.
 func (v *Verifier) checkToken(ctx context.Context, t *token, from *keySource) *Error {
 	if !slices.Contains(from.Algorithms, t.Header.Algorithm) {
 		return invalidToken("the token has an algorithm that this service does not accept")

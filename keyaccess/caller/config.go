@@ -24,12 +24,12 @@ const (
 	DefaultKeepKeys    = time.Hour
 	// DefaultReplays is enough for 5,000 proofs a second at the default age and skew.
 	DefaultReplays = 1 << 20
-	// MaxSkew is the longest Skew and the longest ProofAge.
-	MaxSkew = 5 * time.Minute
-	// MaxToken is the size in bytes of the largest token.
-	MaxToken = 16 << 10
-	// MaxProof is the size in bytes of the largest proof.
-	MaxProof = 8 << 10
+	// maxSkew is the longest Skew and the longest ProofAge.
+	maxSkew = 5 * time.Minute
+	// maxToken is the size in bytes of the largest token.
+	maxToken = 16 << 10
+	// maxProof is the size in bytes of the largest proof.
+	maxProof = 8 << 10
 )
 
 // Algorithms are the algorithms of signatures of tokens and proofs (RFC 7518, section 3.1, and RFC 8037). RSA keys
@@ -53,8 +53,9 @@ type Config struct {
 	// Each takes up to 90 bytes. One caller may have half of them. While the table is full, calls
 	// with proofs are refused.
 	Replays int
-	// Used are the proofs that another verifier has accepted: of the same service, with the same Skew, ProofAge and
-	// Replays. Both share them, so that each accepts no proof of the other. Without it, there are none.
+	// Used is the table of proofs of another verifier of the same service, with the same Skew, ProofAge and Replays.
+	// Both verifiers share the table, so that neither accepts a proof that the other one has accepted. The zero value
+	// makes a new table.
 	Used UsedProofs
 	// Now returns the time, [time.Now] if it is nil.
 	Now func() time.Time
@@ -106,7 +107,7 @@ func (c *Config) complete() ([]base, error) {
 		name            string
 		value           *time.Duration
 		normal, maximum time.Duration
-	}{{"Skew", &c.Skew, DefaultSkew, MaxSkew}, {"ProofAge", &c.ProofAge, DefaultProofAge, MaxSkew}} {
+	}{{"Skew", &c.Skew, DefaultSkew, maxSkew}, {"ProofAge", &c.ProofAge, DefaultProofAge, maxSkew}} {
 		if *limit.value == 0 {
 			*limit.value = limit.normal
 		}

@@ -31,7 +31,7 @@ var (
 	errKey     = errors.New("found a key that cannot be used for signatures here")
 )
 
-// parseKey reads a JWK (RFC 7517). Certificates in it are passed over: nothing here trusts them.
+// parseKey reads a JWK (RFC 7517). It ignores certificates in the JWK, because nothing here trusts them.
 func parseKey(text []byte) (publicKey, error) {
 	var members map[string]*json.RawMessage
 	if err := json.Unmarshal(text, &members); err != nil {

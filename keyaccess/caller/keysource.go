@@ -43,7 +43,7 @@ type keySource struct {
 	flying sync.WaitGroup
 
 	mu sync.Mutex
-	// keys are the last good ones, of the time fetched.
+	// keys are the keys of the last successful request, which was made at the time fetched.
 	keys    []publicKey
 	fetched time.Time
 	// notBefore is when the next request may begin.

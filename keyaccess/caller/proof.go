@@ -48,8 +48,8 @@ func (v *Verifier) checkProof(from *keySource, request Request, token, bound str
 	if len(request.Proofs) != 1 {
 		return nil, invalidProof(fmt.Sprintf("found %d headers DPoP, expected one", len(request.Proofs)))
 	}
-	if len(request.Proofs[0]) > MaxProof {
-		return nil, invalidProof(fmt.Sprintf("the proof is longer than %d bytes", MaxProof))
+	if len(request.Proofs[0]) > maxProof {
+		return nil, invalidProof(fmt.Sprintf("the proof is longer than %d bytes", maxProof))
 	}
 	s, err := jws.Open(request.Proofs[0])
 	if err != nil {

@@ -130,7 +130,7 @@ func TestProofsThatAreRefused(t *testing.T) {
 			r.Proofs[0] = compact(map[string]any{"typ": "dpop+jwt", "alg": "ES256", "jwk": map[string]any{"kty": "EC", "crv": "P-256", "x": zeros, "y": zeros}}, []byte("{}"), []byte("x"))
 			return r
 		}, "does not accept"},
-		"a proof that is too long": {claims(map[string]any{"x": strings.Repeat("x", MaxProof)}), "longer than"},
+		"a proof that is too long": {claims(map[string]any{"x": strings.Repeat("x", maxProof)}), "longer than"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t, nil)

@@ -8,40 +8,42 @@ import (
 	"sync/atomic"
 )
 
-// What a [Verifier] remembers is public and stays true, so that nothing of it expires: that a key has signed a text, and which key a text
-// says. Whether the issuer still has the key, and what a token says, is looked at each time, and no decision is remembered.
+// A [Verifier] remembers that a key has signed a text, and which key a text encodes. Both are public and stay true, so no entry expires.
+// It checks each time whether the issuer still has the key, and the claims of the token. It remembers no decision.
 const (
-	// rememberedTokens is how many tokens, whose signature was right, one generation of [recent] has. Two generations take less than 4 MB.
+	// rememberedTokens is the maximum number of tokens with a valid signature in one generation of [recent]. Two generations take less
+	// than 4 MB.
 	rememberedTokens = 1 << 14
-	// rememberedKeys is how many keys of proofs, which callers have proven to have, one generation has. Two generations take less than
-	// 6 MB, if all are of RSA with 4096 bits.
+	// rememberedKeys is the maximum number of keys of valid proofs in one generation. Two generations take less than 6 MB, even if all
+	// keys are RSA keys of 4096 bits.
 	rememberedKeys = 1 << 11
 )
 
-// recent remembers values by what they were found from, those that were used last. It has two generations: a full one becomes the one
-// before, which is then forgotten.
+// recent is a cache of the values that were used most recently, by the hash of their source. It has two generations. When the current
+// generation is full, it becomes the previous one, and the old previous generation is dropped.
 type recent[T any] struct {
 	limit int
-	// hits and misses count what [recent.get] has said.
+	// hits and misses count the results of [recent.get].
 	hits, misses atomic.Uint64
 
 	mu                sync.Mutex
 	current, previous map[source]T
 }
 
-// source is a hash of what a value was found from: all of it, byte for byte.
+// source is a hash of all bytes that a value was computed from.
 type source [sha256.Size]byte
 
 func newRecent[T any](limit int) *recent[T] {
 	return &recent[T]{limit: limit, current: map[source]T{}}
 }
 
-// signatureOf names the signature of a token by a key. All thumbprints have one length.
+// signatureOf returns the source for the signature of a token by a key. All thumbprints have the same length, so two different
+// pairs never have the same text.
 func signatureOf(key publicKey, token string) source {
 	return sha256.Sum256([]byte(key.thumbprint + token))
 }
 
-// get returns a value, and reports whether it is remembered. One of the previous generation then belongs to the current one.
+// get returns a value, and reports whether it is remembered. It moves a value of the previous generation to the current one.
 func (r *recent[T]) get(from source) (T, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

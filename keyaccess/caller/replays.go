@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// identity is a hash of what names a proof or a caller.
+// identity is a hash of the names of a proof or a caller.
 type identity [16]byte
 
 // The answers of [replays.add].
@@ -15,17 +15,17 @@ const (
 	fresh = iota
 	replayed
 	full
-	// forgotten is the answer about a proof that may have been used before, since it is not younger
-	// than one that is not remembered any more. Only a clock that was set back makes such a proof
-	// valid.
+	// forgotten is the answer for a proof that may have been used before: a proof with the same or a
+	// later time of issue is not remembered any more. Such a proof is valid only if the clock was set
+	// back.
 	forgotten
 )
 
-// replays remembers proofs for at least as long as they can be used. It has two generations: a new one begins after the life of
-// a proof, and then the one before the last is forgotten. So nothing has to be searched for what is old.
+// replays remembers proofs for at least as long as they can be used. It has two generations. A new generation begins after the
+// lifetime of a proof, and the older of the two is dropped. So no search for expired proofs is needed.
 //
-// Setting the clock changes how old a proof is, but not when a generation begins. After the clock was set back, a proof that is
-// forgotten may be young enough again. So replays refuses every proof that is not younger than a forgotten one.
+// Setting the clock changes how old a proof is, but not when a generation begins. After the clock was set back, a dropped proof
+// may be young enough again. So replays refuses every proof that was not issued after all dropped proofs.
 type replays struct {
 	limit int
 	life  time.Duration
@@ -40,10 +40,10 @@ type replays struct {
 // UsedProofs are the proofs that a verifier has accepted, for [Config].
 type UsedProofs struct{ replays *replays }
 
-// UsedProofs returns the proofs that the verifier has accepted, and those that it is going to accept.
+// UsedProofs returns the table of the proofs that the verifier accepts, to share it with another verifier.
 func (v *Verifier) UsedProofs() UsedProofs { return UsedProofs{v.replays} }
 
-// generation has the proofs of a time, and how many of them each caller has.
+// generation has the proofs of a period, and how many of them each caller has.
 type generation struct {
 	proofs  map[identity]struct{}
 	callers map[identity]int

@@ -32,13 +32,13 @@ type Peer struct {
 
 // How old the keys of a peer may be.
 const (
-	// RefreshPeer is the age at which document and keys of a peer are fetched again while they are in use.
-	RefreshPeer = 5 * time.Minute
-	// KeepPeer is how long they are used while the peer cannot be reached.
-	KeepPeer = time.Hour
+	// refreshPeer is the age at which document and keys of a peer are fetched again while they are in use.
+	refreshPeer = 5 * time.Minute
+	// keepPeer is how long the keys of a peer are used while the peer cannot be reached.
+	keepPeer = time.Hour
 )
 
-// Statements checks what other services sign. It is safe for concurrent use.
+// Statements checks the statements that other services sign. It is safe for concurrent use.
 type Statements struct {
 	now   func() time.Time
 	log   *slog.Logger
@@ -51,7 +51,7 @@ type peerKeys struct {
 	*keySource
 }
 
-// NewStatements returns what checks the statements of peers. It makes no connection. Now and log are as in [Config].
+// NewStatements returns a [Statements] for the statements of these peers. It makes no connection. now and log are as in [Config].
 func NewStatements(peers []Peer, now func() time.Time, log *slog.Logger) (*Statements, error) {
 	s := &Statements{now: now, log: log}
 	s.peers.Store(&map[string]peerKeys{})
@@ -59,8 +59,8 @@ func NewStatements(peers []Peer, now func() time.Time, log *slog.Logger) (*State
 	return s, err
 }
 
-// Update replaces the peers. Those that stay as they are keep their keys. After an error, nothing has changed. end ends requests to
-// peers that are gone, for which Open must have returned. Update is for one goroutine at a time.
+// Update replaces the peers. Unchanged peers keep their keys. After an error, nothing has changed. end ends requests to removed
+// peers. The caller calls it after every call of Open for them has returned. Only one goroutine may call Update at a time.
 func (s *Statements) Update(peers []Peer) (end func(), err error) {
 	before, after := *s.peers.Load(), make(map[string]peerKeys, len(peers))
 	for _, peer := range peers {
@@ -70,7 +70,7 @@ func (s *Statements) Update(peers []Peer) (end func(), err error) {
 		}
 		settings := Issuer{
 			URL: peer.URL, Authorities: peer.Authorities, LoopbackHTTP: peer.LoopbackHTTP,
-			Audiences: []string{"statements"}, RefreshKeys: RefreshPeer, KeepKeys: KeepPeer, // audiences are for tokens only
+			Audiences: []string{"statements"}, RefreshKeys: refreshPeer, KeepKeys: keepPeer, // audiences are for tokens only
 		}
 		if err := settings.complete(); err != nil {
 			return nil, err

@@ -153,7 +153,7 @@ func TestAKeyThatAPeerHasWithdrawnIsForgottenAfterFiveMinutes(t *testing.T) {
 		t.Fatalf("found the reason %d", found)
 	}
 	p.publish(fresh)
-	p.clock.Add(RefreshPeer - time.Second)
+	p.clock.Add(refreshPeer - time.Second)
 	if found := p.open(p.statement(stolen)); found != 0 || p.asked.Load() != 1 {
 		t.Fatalf("before: found the reason %d and %d requests", found, p.asked.Load())
 	}
@@ -176,7 +176,7 @@ func TestKeysOfAPeerThatIsAwayAreUsedForAnHour(t *testing.T) {
 		t.Fatalf("found the reason %d", found)
 	}
 	p.away.Store(true)
-	p.clock.Add(KeepPeer - time.Second)
+	p.clock.Add(keepPeer - time.Second)
 	if found := p.open(p.statement(key)); found != 0 {
 		t.Errorf("within the hour: found the reason %d", found)
 	}

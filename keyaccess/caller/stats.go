@@ -2,13 +2,13 @@
 
 package caller
 
-// Stats are numbers of a verifier. Those of its issuers are sums.
+// Stats are the numbers of a verifier. Each number about issuers is the sum over all issuers.
 type Stats struct {
-	// KeyHits are the uses of an issuer's keys that were there, and KeyMisses those for which a newer key was looked for.
+	// KeyHits counts the tokens whose key was known, and KeyMisses the tokens for which newer keys were requested.
 	KeyHits, KeyMisses uint64
-	// SignatureHits are the tokens whose signature was checked before, and SignatureMisses the others.
+	// SignatureHits counts the tokens whose signature was checked before, and SignatureMisses the other tokens.
 	SignatureHits, SignatureMisses uint64
-	// Fetches are the times that the keys of an issuer arrived, and FailedFetches those that they did not.
+	// Fetches counts the successful requests for the keys of an issuer, and FailedFetches the failed ones.
 	Fetches, FailedFetches uint64
 	// Proofs is the number of proofs that are remembered, and ProofLimit is the maximum number.
 	Proofs, ProofLimit int

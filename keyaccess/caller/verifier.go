@@ -41,7 +41,7 @@ type Request struct {
 	Proofs []string
 	// Method is the method of the request by HTTP. It is POST for gRPC.
 	Method string
-	// URL is the URL of the request, or its path. The path counts, as it is escaped; scheme and host come from
+	// URL is the URL of the request, or its escaped path. Only the path is used. Scheme and host come from
 	// [Config].
 	URL string
 }
@@ -49,16 +49,11 @@ type Request struct {
 // FromHTTP returns what the verifier reads of a request by HTTP. It is an [*Error] if the request has more than one
 // header Authorization.
 func FromHTTP(r *http.Request) (Request, error) {
-	return FromHeader(r.Header, r.Method, r.URL.EscapedPath())
-}
-
-// FromHeader is [FromHTTP] for a request of which only the header, the method and the path are known.
-func FromHeader(header http.Header, method, path string) (Request, error) {
-	values := header.Values("Authorization")
+	values := r.Header.Values("Authorization")
 	if len(values) > 1 {
 		return Request{}, &Error{Reason: InvalidRequest, text: fmt.Sprintf("found %d headers Authorization, expected one", len(values))}
 	}
-	request := Request{Proofs: header.Values("DPoP"), Method: method, URL: path}
+	request := Request{Proofs: r.Header.Values("DPoP"), Method: r.Method, URL: r.URL.EscapedPath()}
 	if len(values) == 1 {
 		request.Authorization = values[0]
 	}
@@ -71,9 +66,9 @@ type Verifier struct {
 	bases   []base
 	issuers map[string]*keySource
 	replays *replays
-	// signatures are those of tokens that were right. Each proof is new.
+	// signatures remembers the valid signatures of tokens. Proofs are not remembered, because each proof is new.
 	signatures *recent[struct{}]
-	// proofKeys are the keys in proofs that were right, by their text.
+	// proofKeys are the keys of valid proofs, by their text.
 	proofKeys *recent[publicKey]
 	// plain says that an issuer has PlainBearer.
 	plain bool
@@ -216,8 +211,8 @@ func splitAuthorization(value string) (scheme, token string, refused *Error) {
 		return "", "", &Error{Reason: Missing, text: "found another scheme in the header Authorization, expected DPoP or Bearer"}
 	}
 	token = strings.TrimLeft(token, " ")
-	if len(token) > MaxToken {
-		return "", "", invalidToken(fmt.Sprintf("the token is longer than %d bytes", MaxToken))
+	if len(token) > maxToken {
+		return "", "", invalidToken(fmt.Sprintf("the token is longer than %d bytes", maxToken))
 	}
 	return scheme, token, nil
 }

@@ -143,7 +143,7 @@ func TestTokensThatAreRefused(t *testing.T) {
 		"the payload is no object": {func(w *fixture) string {
 			return issuer.SignBytes(w.issuer.Key(), nil, []byte("null"))
 		}, "cannot be read"},
-		"a token is too long":                     {changed(map[string]any{"x": strings.Repeat("x", MaxToken)}), "longer than"},
+		"a token is too long":                     {changed(map[string]any{"x": strings.Repeat("x", maxToken)}), "longer than"},
 		"a token has four parts":                  {func(w *fixture) string { return w.bound() + ".x" }, "no JWS"},
 		"a token has a line end in its signature": {func(w *fixture) string { return w.bound() + "\n" }, "no JWS"},
 		"the last bits of a signature are not zero": {func(w *fixture) string {

@@ -18,7 +18,7 @@ import (
 
 // Request is a request of a client, as this service has got it.
 type Request struct {
-	// Via are the services that the request came by, without this one. It is empty for a request of a client.
+	// Via are the services that have forwarded the request, without this one. It is empty for a request of a client.
 	Via []string
 	// Authorization and Proof are the headers of the client's request, and Path is its path.
 	Authorization, Proof, Path string
@@ -88,8 +88,8 @@ func (p *Peers) Ask(ctx context.Context, request Request, objects []Object) *Ask
 	return a
 }
 
-// Released says that this service has released a share. A peer whose data keys are all of shares that were released is not waited
-// for.
+// Released notes that this service has released a share. Answers does not wait for a peer if all its data keys belong to released
+// shares.
 func (a *Asking) Released(share string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -222,7 +222,7 @@ func (a *Asking) failed(asked *peer, wanted []Object, err error) {
 	}
 }
 
-// spared reports whether all data keys are of shares that another service has released.
+// spared reports whether all data keys belong to shares that another service has released.
 func (a *Asking) spared(wanted []Object) bool {
 	return !slices.ContainsFunc(wanted, func(object Object) bool { return !a.released[object.Share] })
 }

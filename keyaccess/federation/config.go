@@ -38,7 +38,7 @@ type Config struct {
 	Keys []crypto.Signer
 	// Peers are the services that this one asks and that may ask it.
 	Peers []Peer
-	// Depth is by how many services a request may come before it is forwarded no more, [DefaultDepth] if it is 0.
+	// Depth is the maximum number of services that may have forwarded a request, [DefaultDepth] if it is 0.
 	Depth int
 	// Retry is the time after which a peer that failed gets a request again, [DefaultRetry] if it is 0.
 	Retry time.Duration
@@ -54,10 +54,10 @@ type Peer struct {
 	caller.Peer
 	// Routes are URLs of further services that are asked by way of the peer.
 	Routes []string
-	// Issuers are the issuers of the tokens of the peer's callers, with the audiences that the peer has. They are the trust in
-	// callers whose requests begin at the peer: it cannot make tokens. PlainBearer is never accepted.
+	// Issuers are the issuers of the tokens of the peer's callers, with the audiences that the peer has. Only they decide who the
+	// caller of a forwarded request is, because the peer cannot make tokens. PlainBearer is never accepted.
 	Issuers []caller.Issuer
-	// Timeout is how long the peer may take, [DefaultTimeout] if it is 0. A caller who waits less gives it less.
+	// Timeout is how long the peer may take, [DefaultTimeout] if it is 0. The deadline of the caller may be shorter.
 	Timeout time.Duration
 }
 

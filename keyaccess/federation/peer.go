@@ -130,7 +130,7 @@ func newPeer(settings Peer, config Config) (*peer, error) {
 		return nil, err
 	}
 	p := &peer{Peer: settings, log: config.Log.With("peer", settings.URL)}
-	// A redirect would take the caller's credentials to where nobody has configured it.
+	// A redirect would send the caller's credentials to an address that nobody has configured.
 	p.client = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	p.breaker = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		Name: settings.URL, Interval: tripWindow, BucketPeriod: tripWindow / tripBuckets, Timeout: config.Retry,

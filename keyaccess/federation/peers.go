@@ -51,8 +51,7 @@ type Peers struct {
 	now  atomic.Pointer[table]
 }
 
-// usedProofs are the proofs of the callers of a peer that were accepted, and when it was found that the peer is gone. That time is
-// zero while it is there.
+// usedProofs are the accepted proofs of the callers of a peer. gone is the time at which the peer was removed, and zero before.
 type usedProofs struct {
 	caller.UsedProofs
 	gone time.Time
@@ -105,8 +104,8 @@ func New(config Config) (*Peers, error) {
 	return p, p.Update(config.Peers)
 }
 
-// Update replaces the peers. Those that stay as they are keep their connections, their keys and what is known of them, and requests
-// that have begun go on. After an error, nothing has changed.
+// Update replaces the peers. Unchanged peers keep their connections, their keys and their state, and requests that have begun go
+// on. After an error, nothing has changed.
 func (p *Peers) Update(peers []Peer) error {
 	p.changing.Lock()
 	defer p.changing.Unlock()
@@ -152,8 +151,8 @@ func (p *Peers) Update(peers []Peer) error {
 	return nil
 }
 
-// keepProofs keeps the proofs that were used with the peers of a table, and with those that are gone, until no proof can be used any
-// more. So a proof is accepted once, whatever changes in a peer.
+// keepProofs keeps the proofs that were used with the peers of a table and with removed peers until they have expired. So a proof
+// is accepted only once, even if a peer is changed or removed and added again.
 func (p *Peers) keepProofs(peers *table) {
 	now := p.config.Now()
 	for url, used := range p.used {
@@ -168,7 +167,7 @@ func (p *Peers) keepProofs(peers *table) {
 	}
 }
 
-// closeWithout closes what the table uses and another table does not.
+// closeWithout closes the verifiers and connections that the table uses and the other table does not.
 func (t *table) closeWithout(other *table) {
 	for url, checks := range t.verifiers {
 		if other.verifiers[url].Verifier != checks.Verifier {
@@ -182,8 +181,8 @@ func (t *table) closeWithout(other *table) {
 	}
 }
 
-// newVerifier returns what checks the callers of a peer as the peer does: their proofs are for its URL. It accepts none of the used
-// proofs.
+// newVerifier returns a verifier that checks the callers of a peer as the peer does: their proofs are for the URL of the peer. It
+// accepts none of the used proofs.
 func newVerifier(settings Peer, config Config, used caller.UsedProofs) (*caller.Verifier, error) {
 	issuers := make([]caller.Issuer, 0, len(settings.Issuers))
 	for _, issuer := range settings.Issuers {
@@ -199,7 +198,7 @@ func (p *Peers) Close() {
 	p.now.Load().closeWithout(&table{})
 }
 
-// Handle adds what peers read without credentials: where the keys of the service are, and the keys.
+// Handle adds the two documents that peers read without credentials: the discovery document and the keys of the service.
 func (p *Peers) Handle(mux *http.ServeMux) {
 	for path, document := range map[string][]byte{caller.PeerDiscoveryPath: p.metadata, pathKeys: p.keys} {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) {

@@ -39,7 +39,7 @@ func (h *header) fits(audience string, now time.Time) bool {
 // forward is a request that a service forwards.
 type forward struct {
 	header
-	// Via are the services that the request came by: first the service that the client has asked, last the issuer.
+	// Via are the services that have forwarded the request: first the service that the client has asked, last the issuer.
 	Via []string `json:"via"`
 	// Authorization, Proof and Path are from the client's request to the first service.
 	Authorization string `json:"authorization"`
@@ -75,7 +75,7 @@ type signer struct {
 	kind string
 }
 
-// newSigner returns what signs statements of a kind.
+// newSigner returns a signer of statements of a kind.
 func newSigner(key crypto.Signer, kind string) (*signer, error) {
 	id, err := keyID(key)
 	if err != nil {

@@ -136,7 +136,8 @@ func (b *buckets) newLimiter() *rate.Limiter {
 	return rate.NewLimiter(rate.Limit(b.rate.PerSecond), b.rate.Burst)
 }
 
-// take takes a call from a bucket, and returns what gives it back. If the bucket has none, it returns how long it takes until it has one.
+// take takes a call from a bucket, and returns a function that gives the call back. If the bucket is empty, take returns the time
+// until it has a call again.
 func (b *buckets) take(of name, now time.Time) (giveBack func(), wait time.Duration) {
 	if b.rate == (Rate{}) {
 		return func() {}, 0

@@ -65,5 +65,5 @@ func (s *Shedder) Enter(ctx context.Context) (leave func(), err error) {
 
 // refused is the error of a call that does not fit. A queue is empty after its wait, and a service without one may have room at once.
 func (s *Shedder) refused() error {
-	return &Refused{"the service has as many calls as it can serve in time", max(s.load.Wait, time.Second)}
+	return &Refused{"the service has too many calls to serve another one in time", max(s.load.Wait, time.Second)}
 }

@@ -30,8 +30,8 @@ const (
 	maxCompile = 3 * time.Second
 )
 
-// builtins are the built-in functions of modules. None of them asks anybody, and none returns more than it is given: a
-// result that is used again and again must not fill the memory. Regular expressions are missing as in CEL.
+// builtins are the built-in functions of modules. None of them makes a connection. The result of each is at most as large as
+// its arguments, so that repeated calls cannot fill the memory. Regular expressions are missing as in CEL.
 var builtins = []string{
 	"eq", "assign", "equal", "neq", "lt", "lte", "gt", "gte", "internal.member_2", "internal.member_3",
 	"plus", "minus", "rem", "abs", "ceil", "floor", "round", "to_number",
