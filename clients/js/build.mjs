@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Compiles src to dist. What a file that is gone has left in dist must not be published.
+// Compiles src to dist. It empties dist before, because the output of a deleted source must not be published.
 import { execFileSync } from "node:child_process";
 import { rmSync } from "node:fs";
 import { createRequire } from "node:module";

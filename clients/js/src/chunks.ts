@@ -42,7 +42,7 @@ export class Chunks {
     return chunk.subarray(0, filled);
   }
 
-  /** close tells the source that nobody reads on. */
+  /** close tells the source that no more chunks are read. */
   async close(): Promise<void> {
     await this.#parts.return?.();
   }

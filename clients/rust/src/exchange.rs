@@ -219,7 +219,7 @@ impl Exchange {
     }
 }
 
-/// A call that waits for its reply. Who drops it gives it up.
+/// A call that waits for its reply. Dropping it gives the call up.
 struct Ticket {
     exchange: Arc<Exchange>,
     id: u64,

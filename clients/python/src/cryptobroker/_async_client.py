@@ -78,7 +78,7 @@ class AsyncClient:
         self._channel: grpc.aio.Channel | None = None
         self._exchanges: Exchanges | None = None
         self._threads: Client | None = None
-        # The threads of streams. Inputs may use the ones of the event loop.
+        # The threads of streams. Inputs may use the threads of the event loop.
         self._executor = concurrent.futures.ThreadPoolExecutor(256, "crypto-broker")
         self._methods: dict[str, Any] = {}
 
@@ -110,8 +110,8 @@ class AsyncClient:
         again only if the input is a file that can seek. An error of the input is raised as it is.
 
         Args:
-            source: what to hash: a file in binary mode, or pieces of bytes of any sizes.
-            profile: the name of the profile, if it is not the one of the client.
+            source: the data to hash: a file in binary mode, or pieces of bytes of any sizes.
+            profile: the name of the profile. The default is the profile of the client.
             timeout: the time for the call with all its tries, in seconds.
         """
         call = _streams.hash_stream(profile, timeout)
@@ -129,10 +129,10 @@ class AsyncClient:
         input is raised as it is.
 
         Args:
-            source: what to encrypt: a file in binary mode, or pieces of bytes of any sizes.
+            source: the data to encrypt: a file in binary mode, or pieces of bytes of any sizes.
             key_id: the id of the wrapping key. The profile has to list it.
-            context: what the stream is bound to, at most 4 KiB. It is needed again to decrypt.
-            profile: the name of the profile, if it is not the one of the client.
+            context: data that the stream is bound to, at most 4 KiB. Decryption needs the same context.
+            profile: the name of the profile. The default is the profile of the client.
             timeout: the time for the call with all its tries, in seconds.
         """
         return self._cipher_stream(source, _streams.encrypt_stream(key_id, context, profile, timeout))
@@ -140,15 +140,15 @@ class AsyncClient:
     def decrypt_stream(
         self, source: AsyncSource, *, context: Data = b"", profile: str = "", timeout: float | None = None
     ) -> AsyncCipherStream:
-        """Decrypts what encrypt_stream has encrypted.
+        """Decrypts the output of encrypt_stream.
 
         What it puts out is authentic, but only its end without an error says that nothing is missing. The rest
         is as in encrypt_stream.
 
         Args:
-            source: what to decrypt: a file in binary mode, or pieces of bytes of any sizes.
+            source: the stream to decrypt: a file in binary mode, or pieces of bytes of any sizes.
             context: the context of the stream, empty if it has none.
-            profile: the name of the profile, if it is not the one of the client.
+            profile: the name of the profile. The default is the profile of the client.
             timeout: the time for the call with all its tries, in seconds.
         """
         return self._cipher_stream(source, _streams.decrypt_stream(context, profile, timeout))

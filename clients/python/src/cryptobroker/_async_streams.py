@@ -108,7 +108,7 @@ class AsyncCipherStream(AsyncIterator[bytes]):
         return piece
 
     async def aclose(self) -> None:
-        """Ends the stream. Who still reads it gets a CanceledError, unless it was at its end."""
+        """Ends the stream. A reader that waits gets a CanceledError, unless the stream was at its end."""
         self._handle.cancel()
         async with self._turn:
             self._stream.close()

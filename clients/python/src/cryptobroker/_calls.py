@@ -64,7 +64,7 @@ class Call(Generic[T]):
     encoded: bytes = field(default=b"", repr=False)
 
     def error(self, code: Code, what: str) -> CryptoBrokerError:
-        """Returns an error of the call. What is a part of a sentence."""
+        """Returns an error of the call. The argument what is the end of its sentence."""
         name = self.operation.name
         return error_of(code, name, self.profile, said(name, self.profile, what))
 
@@ -123,7 +123,7 @@ class Calls:
             self.settings.on_deprecation(warning)
 
     def failed(self, call: Call[Any], error: grpc.RpcError, deadline: float | None) -> CryptoBrokerError:
-        """Returns the error of a try that gRPC has ended. The deadline is the one of the try, or None."""
+        """Returns the error of a try that gRPC has ended. The deadline belongs to the try, or is None."""
         status: Any = error  # the errors of calls are grpc.Call and grpc.aio.AioRpcError
         code, details = code_of(status.code().value[0]), status.details() or ""
         if self.stopped and code in (Code.CANCELED, Code.UNAVAILABLE):

@@ -108,8 +108,8 @@ class Client:
         again only if the input is a file that can seek. An error of the input is raised as it is.
 
         Args:
-            source: what to hash: a file in binary mode, or pieces of bytes of any sizes.
-            profile: the name of the profile, if it is not the one of the client.
+            source: the data to hash: a file in binary mode, or pieces of bytes of any sizes.
+            profile: the name of the profile. The default is the profile of the client.
             timeout: the time for the call with all its tries, in seconds.
         """
         return _thread_streams.hash_stream(self, source, _streams.hash_stream(profile, timeout))
@@ -124,10 +124,10 @@ class Client:
         input is raised as it is.
 
         Args:
-            source: what to encrypt: a file in binary mode, or pieces of bytes of any sizes.
+            source: the data to encrypt: a file in binary mode, or pieces of bytes of any sizes.
             key_id: the id of the wrapping key. The profile has to list it.
-            context: what the stream is bound to, at most 4 KiB. It is needed again to decrypt.
-            profile: the name of the profile, if it is not the one of the client.
+            context: data that the stream is bound to, at most 4 KiB. Decryption needs the same context.
+            profile: the name of the profile. The default is the profile of the client.
             timeout: the time for the call with all its tries, in seconds.
         """
         return CipherStream(self, source, _streams.encrypt_stream(key_id, context, profile, timeout))
@@ -135,15 +135,15 @@ class Client:
     def decrypt_stream(
         self, source: Source, *, context: Data = b"", profile: str = "", timeout: float | None = None
     ) -> CipherStream:
-        """Decrypts what encrypt_stream has encrypted.
+        """Decrypts the output of encrypt_stream.
 
         What it puts out is authentic, but only its end without an error says that nothing is missing. The rest
         is as in encrypt_stream.
 
         Args:
-            source: what to decrypt: a file in binary mode, or pieces of bytes of any sizes.
+            source: the stream to decrypt: a file in binary mode, or pieces of bytes of any sizes.
             context: the context of the stream, empty if it has none.
-            profile: the name of the profile, if it is not the one of the client.
+            profile: the name of the profile. The default is the profile of the client.
             timeout: the time for the call with all its tries, in seconds.
         """
         return CipherStream(self, source, _streams.decrypt_stream(context, profile, timeout))

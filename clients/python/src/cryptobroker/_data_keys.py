@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operations of data keys and public keys. The docstrings are the ones of the methods of both clients."""
+"""The operations of data keys and public keys. The docstrings also describe the methods of both clients."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def generate_data_key(
 
     Args:
         key_id: the id of the wrapping key. The profile has to list it.
-        context: what the data key is bound to, at most 4 KiB. It is needed again to unwrap the key.
+        context: data that the data key is bound to, at most 4 KiB. unwrap_key needs the same context.
         without_data_key: whether only the wrapped key is wanted.
-        profile: the name of the profile, if it is not the one of the client.
+        profile: the name of the profile. The default is the profile of the client.
         timeout: the time for the call with all its tries, in seconds.
     """
     request = data_keys_pb2.GenerateDataKeyRequest(
@@ -67,8 +67,8 @@ def wrap_key(
     Args:
         key_id: the id of the wrapping key. The profile has to list it.
         data_key: the key to wrap, 16 to 8192 bytes.
-        context: what the data key is bound to, at most 4 KiB. It is needed again to unwrap the key.
-        profile: the name of the profile, if it is not the one of the client.
+        context: data that the data key is bound to, at most 4 KiB. unwrap_key needs the same context.
+        profile: the name of the profile. The default is the profile of the client.
         timeout: the time for the call with all its tries, in seconds.
     """
     request = data_keys_pb2.WrapKeyRequest(
@@ -92,7 +92,7 @@ def unwrap_key(
     Args:
         wrapped_key: the wrapped key.
         context: the context of the wrapped key, empty if it has none.
-        profile: the name of the profile, if it is not the one of the client.
+        profile: the name of the profile. The default is the profile of the client.
         timeout: the time for the call with all its tries, in seconds.
     """
     request = data_keys_pb2.UnwrapKeyRequest(
@@ -115,7 +115,7 @@ def unwrap_batch(
 
     Args:
         keys: 1 to 32 wrapped keys.
-        profile: the name of the profile, if it is not the one of the client.
+        profile: the name of the profile. The default is the profile of the client.
         timeout: the time for the call with all its tries, in seconds.
     """
     wrapped = [
@@ -155,7 +155,7 @@ def rewrap_key(
         wrapped_key: the wrapped key.
         context: its context, which the new wrapped key has as well.
         key_id: the id of the new wrapping key. It is empty for the newest version of the same key.
-        profile: the name of the profile, if it is not the one of the client.
+        profile: the name of the profile. The default is the profile of the client.
         timeout: the time for the call with all its tries, in seconds.
     """
     request = data_keys_pb2.RewrapKeyRequest(
@@ -175,7 +175,7 @@ def get_public_key(key_id: str, *, profile: str = "", timeout: float | None = No
 
     Args:
         key_id: the id of the key pair. The profile has to list it.
-        profile: the name of the profile, if it is not the one of the client.
+        profile: the name of the profile. The default is the profile of the client.
         timeout: the time for the call with all its tries, in seconds.
     """
     request = data_keys_pb2.GetPublicKeyRequest(key_id=key_id)

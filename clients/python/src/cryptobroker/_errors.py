@@ -7,7 +7,7 @@ import enum
 
 
 class Code(enum.IntEnum):
-    """The kind of error of a call. Names and numbers are the ones of gRPC."""
+    """The kind of error of a call. Names and numbers are as in gRPC."""
 
     CANCELED = 1
     """The client was closed, or the broker canceled the call."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The operations of the broker: requests from arguments, and results from replies.
 
-The docstrings are the ones of the methods of both clients.
+The docstrings also describe the methods of both clients.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ def hash_data(input: Data, *, profile: str = "", timeout: float | None = None) -
     """Computes a digest with the algorithm of a profile.
 
     Args:
-        input: what to hash, at most 1 MiB.
-        profile: the name of the profile, if it is not the one of the client.
+        input: the data to hash, at most 1 MiB.
+        profile: the name of the profile. The default is the profile of the client.
         timeout: the time for the call with all its tries, in seconds.
     """
     request = service_pb2.HashDataRequest(input=data("input", input), output_format=service_pb2.HASH_OUTPUT_FORMAT_RAW)
@@ -123,7 +123,7 @@ def sign_certificate(
         subject: replaces the subject of the request. It is text as in RFC 4514, at most 1 KiB, with
             the components in the order of the certificate.
         crl_distribution_points: at most 16 URLs of at most 2048 bytes each.
-        profile: the name of the profile, if it is not the one of the client.
+        profile: the name of the profile. The default is the profile of the client.
         timeout: the time for the call with all its tries, in seconds.
     """
     if isinstance(crl_distribution_points, str):
@@ -176,12 +176,12 @@ def encrypt_data(
     If the call is made again and the broker makes the nonce, the second encryption has another nonce.
 
     Args:
-        plaintext: what to encrypt, at most 1 MiB.
+        plaintext: the data to encrypt, at most 1 MiB.
         key: the AES key.
         nonce: 12 bytes, which must never be used again with the same key. It is empty if the broker
             makes the nonce: the profile has NonceStrategy "random".
         additional_data: it is authenticated but not encrypted, at most 64 KiB.
-        profile: the name of the profile, if it is not the one of the client.
+        profile: the name of the profile. The default is the profile of the client.
         timeout: the time for the call with all its tries, in seconds.
     """
     parameters = encrypt_data_pb2.EncryptMetadata(nonce=data("nonce", nonce))
@@ -219,7 +219,7 @@ def decrypt_data(
         nonce: the nonce that was used.
         tag: the authentication tag.
         additional_data: the additional data of the encryption.
-        profile: the name of the profile, if it is not the one of the client.
+        profile: the name of the profile. The default is the profile of the client.
         timeout: the time for the call with all its tries, in seconds.
     """
     parameters = encrypt_data_pb2.DecryptMetadata(nonce=data("nonce", nonce), tag=data("tag", tag))
@@ -247,11 +247,11 @@ def sign_data(
     """Signs with the algorithm of a profile.
 
     Args:
-        input: what to sign, at most 1 MiB.
+        input: the data to sign, at most 1 MiB.
         key: the private key. For a hybrid it is the key of the classical algorithm.
         post_quantum_key: the second key of a hybrid.
         format: the format of the signature.
-        profile: the name of the profile, if it is not the one of the client.
+        profile: the name of the profile. The default is the profile of the client.
         timeout: the time for the call with all its tries, in seconds.
     """
     request = sign_data_pb2.SignDataRequest(
@@ -282,13 +282,13 @@ def verify_data(
     that callers can tell a mistake from a forgery.
 
     Args:
-        input: what was signed, at most 1 MiB.
+        input: the data that was signed, at most 1 MiB.
         signature: the signature, at most 64 KiB.
         key: a public key, a certificate or a private key. For a hybrid it is the key of the classical
             algorithm.
         post_quantum_key: the second key of a hybrid.
         format: the format of the signature.
-        profile: the name of the profile, if it is not the one of the client.
+        profile: the name of the profile. The default is the profile of the client.
         timeout: the time for the call with all its tries, in seconds.
     """
     request = sign_data_pb2.VerifyDataRequest(

@@ -285,7 +285,7 @@ class WrappedKey:
 
 @dataclass(frozen=True, slots=True)
 class UnwrappedKey:
-    """What became of one key of a batch.
+    """The result for one key of a batch.
 
     Attributes:
         data_key: the authentic data key, None if there is an error.
@@ -315,7 +315,7 @@ class RewrapKeyResult:
 
     Attributes:
         wrapped_key: the wrapped key for the same data key.
-        unchanged: whether wrapped_key is the one of the request, because a new one would have the
+        unchanged: whether wrapped_key is the key of the request, because a new one would have the
             same key, version and algorithm.
         algorithm: the wrapping algorithm, such as "aes-gcm".
         deprecation: the warning of a deprecated profile, else None.

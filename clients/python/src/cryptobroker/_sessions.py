@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operations of encrypted sessions. The docstrings are the ones of the methods of both clients."""
+"""The operations of encrypted sessions. The docstrings also describe the methods of both clients."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def init_session(
         nonce: the header X-Nonce, empty in the native versions of the protocol.
         timestamp: the header X-Timestamp, empty in the native versions.
         client_id: the header X-ClientId of version 2.
-        profile: the name of the profile, if it is not the one of the client.
+        profile: the name of the profile. The default is the profile of the client.
         timeout: the time for the call with all its tries, in seconds.
     """
     request = session_pb2.InitSessionRequest(
@@ -111,7 +111,7 @@ def open_request(
         idempotency_key: the header X-Idempotency-Key of version 2.
         client_id: the header X-ClientId of version 2.
         sequence: the header X-Sequence of the native versions.
-        profile: the name of the profile, if it is not the one of the client.
+        profile: the name of the profile. The default is the profile of the client.
         timeout: the time for the call with all its tries, in seconds.
     """
     request = session_pb2.OpenRequestRequest(
@@ -165,7 +165,7 @@ def seal_reply(
         session_id: the attribute of the OpenRequestResult, as client_path and sequence are.
         client_path: the path that the client of the application knows.
         sequence: the sequence of a request of a native version.
-        profile: the name of the profile, if it is not the one of the client.
+        profile: the name of the profile. The default is the profile of the client.
         timeout: the time for the call with all its tries, in seconds.
     """
     request = session_pb2.SealReplyRequest(
@@ -199,7 +199,7 @@ def close_session(session_id: str, *, profile: str = "", timeout: float | None =
 
     Args:
         session_id: the id of the session.
-        profile: the name of the profile, if it is not the one of the client.
+        profile: the name of the profile. The default is the profile of the client.
         timeout: the time for the call with all its tries, in seconds.
     """
     request = session_pb2.CloseSessionRequest(session_id=session_id)
@@ -232,7 +232,7 @@ def rekey_session(
         enc_alg: the header X-Enc-Alg.
         timestamp: the header X-Timestamp.
         sequence: the header X-Sequence.
-        profile: the name of the profile, if it is not the one of the client.
+        profile: the name of the profile. The default is the profile of the client.
         timeout: the time for the call with all its tries, in seconds.
     """
     request = session_pb2.RekeySessionRequest(

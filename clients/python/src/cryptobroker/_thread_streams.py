@@ -172,7 +172,7 @@ class CipherStream(Iterator[bytes]):
             raise self._stream.closed() from None
 
     def close(self) -> None:
-        """Ends the stream. Who reads it afterwards gets a CanceledError, unless it was at its end."""
+        """Ends the stream. Later reads raise a CanceledError, unless the stream was at its end."""
         self._closed = True
         self._pieces.close()
 

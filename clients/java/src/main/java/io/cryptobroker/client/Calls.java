@@ -264,7 +264,7 @@ final class Calls {
     return transport.unary(name, profile, operation.service() + "/" + name, request, ending);
   }
 
-  /** What a call does until it ends. */
+  /** The work of a call until it ends. */
   private interface Body<T> {
     T make(Ending ending) throws Refused;
   }

@@ -279,7 +279,7 @@ public final class Client implements AutoCloseable {
   }
 
   /**
-   * Decrypts what {@link #encryptStream} has encrypted. What it writes is authentic, but only its
+   * Decrypts the output of {@link #encryptStream}. What it writes is authentic, but only its
    * return says that nothing is missing: if it throws, discard the output. The rest is as in {@link
    * #encryptStream}.
    *
