@@ -300,7 +300,7 @@ FUZZTIME ?= 2m
 fuzz: ## Fuzz each target for FUZZTIME (2m): profiles, subjects, PEM, requests for certificates, every method of the broker.
 	hack/fuzz $(FUZZTIME)
 
-# The Kubernetes of test-apiserver, if it is not that of the cluster: 1.30.
+# The version of Kubernetes for test-apiserver, such as 1.30. Empty for the version of the cluster.
 KUBERNETES ?=
 
 .PHONY: test-apiserver

@@ -21,10 +21,10 @@ source "$here/lib/image.sh"
 
 on() { "$here/cluster" --name "$@"; }
 
-# by_make TARGET NAME does what people type.
+# by_make TARGET NAME runs a target of the Makefile for a cluster, as people do.
 by_make() { make -C "$repository" --no-print-directory "$1" CLUSTER="$2"; }
 
-# it SENTENCE says what is proven next.
+# it SENTENCE prints the sentence that the next commands prove.
 it() { printf -- '--- [%3ss] %s\n' $((SECONDS - began)) "$*"; }
 
 broken() {
@@ -60,8 +60,8 @@ must_fail_with() {
 	[[ $output == *"$text"* ]] || broken "$* said \"$output\", expected \"$text\""
 }
 
-# host_state prints what no cluster may change on the machine. Interfaces and routes of clusters are left out, since
-# others may come and go meanwhile; must_be_gone looks at those of the tested ones.
+# host_state prints the state of the machine that no cluster may change. It leaves out interfaces and routes of clusters,
+# because other clusters may start and end meanwhile. must_be_gone checks the ones of the tested clusters.
 host_state() {
 	ip -o link show | awk -F'[ :@]+' '{ print "interface", $2 }' | grep -Ev ' cb[0-9a-f]{8}$'
 	ip -4 route show table all | grep -Ev ' dev cb[0-9a-f]{8}' | sed 's/^/route /'
@@ -76,7 +76,7 @@ host_state() {
 	done
 }
 
-# remember NAME keeps what must_be_gone looks for: namespaces, interface and networks of a running cluster.
+# remember NAME notes the namespaces, the interface and the networks of a running cluster for must_be_gone.
 declare -A namespaces=() links=() networks=()
 remember() {
 	local init node
@@ -298,7 +298,7 @@ it "up works over what a killed up left behind"
 for moment in etc/kubelet.yaml init parts/kube-apiserver.pid; do
 	"$here/cluster" --name "$second" up 2>/dev/null &
 	starter=$!
-	eventually "up gets as far as $moment" test -e "$states/$second/$moment"
+	eventually "up reaches $moment" test -e "$states/$second/$moment"
 	kill -KILL "$starter"
 	{ wait "$starter" || true; } 2>/dev/null
 done

@@ -51,7 +51,7 @@ func audit() *dashboard.DashboardBuilder {
 			query{sum("namespace, workload", increase(ofBrokers("crypto_broker_profiles_reloads_total", `result="loaded"`), "5m")), "{{namespace}} {{workload}}"})).
 		WithPanel(lines("Refused sets by reason", "none", 8, "Sets of profiles that brokers found in five minutes and refused: not readable, not signed by a key that the broker trusts, older than one that was served, or not kept for a restart.",
 			query{sum("reason", increase(ofBrokers("crypto_broker_profiles_rejections_total"), "5m")), "{{reason}}"})).
-		WithPanel(lines("Weaker profiles and new signing keys", "none", 8, "Profiles that became weaker in a day, as somebody with the right to allowed, and signing keys that the operator made in the place of another.",
+		WithPanel(lines("Weaker profiles and new signing keys", "none", 8, "Profiles that became weaker in a day because somebody with the right to do so allowed it, and signing keys that the operator made in the place of another.",
 			query{sum("", increase(ofOperator("crypto_broker_operator_profiles_weakened_total"), "1d")), "weaker profiles"},
 			query{sum("", increase(ofOperator("crypto_broker_operator_signing_key_rotations_total"), "1d")), "new signing keys"}))
 }

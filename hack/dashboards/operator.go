@@ -60,7 +60,7 @@ func operator() *dashboard.DashboardBuilder {
 		WithRow(row("Rollouts")).
 		WithPanel(lines("Rollouts by phase", "none", 8, "Profiles that are being rolled out, by phase.",
 			query{"max by (cluster, phase) (" + ofOperator("crypto_broker_operator_rollouts") + ")", "{{phase}}"})).
-		WithPanel(lines("Profiles that became weaker", "none", 8, "Profiles that became weaker in a day, as somebody with the right to allowed.",
+		WithPanel(lines("Profiles that became weaker", "none", 8, "Profiles that became weaker in a day because somebody with the right to do so allowed it.",
 			query{sum("", increase(ofOperator("crypto_broker_operator_profiles_weakened_total"), "1d")), "allowed"})).
 		WithPanel(lines("Sets that stay as they are", "none", 8, "Namespaces whose set is held because profiles went with their resource definition, and namespaces in which no set is written because nobody knows what they served.",
 			query{inNamespaces("crypto_broker_operator_sets_held"), "held"},

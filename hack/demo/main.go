@@ -89,7 +89,7 @@ func run(ctx context.Context, arguments []string, output io.Writer) error {
 	}
 }
 
-// chooseCluster returns the cluster that KUBECONFIG names, or else the one on this machine.
+// chooseCluster returns the cluster that KUBECONFIG names, or else a cluster on this machine.
 func chooseCluster(o options) (*environment.Cluster, error) {
 	kubeconfig := os.Getenv("KUBECONFIG")
 	if kubeconfig == "" {

@@ -99,7 +99,7 @@ func (p platform) binary() string {
 	return programName
 }
 
-// platforms are those that a release has.
+// platforms are the platforms of a release.
 var platforms = []platform{{"darwin", "amd64"}, {"darwin", "arm64"}, {"linux", "amd64"}, {"linux", "arm64"}, {"windows", "amd64"}}
 
 // chosen returns the platforms with these names, or all.

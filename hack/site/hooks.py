@@ -33,13 +33,13 @@ def navigation(root, pages):
             else:
                 section += take(left, [page])
         nav.append({f"You {reader.strip()}": section})
-    # What is left below docs is a mistake, which the build names.
+    # Pages below docs that are left were forgotten, and the build warns of them.
     nav.append({"The project": take(left, sorted(p for p in left if not p.startswith("docs/")))})
     return nav
 
 
 def take(left, pages):
-    """Returns those of the pages that have no place yet, which they have now."""
+    """Removes pages from those that are left, and returns the ones that it has removed."""
     found = [page for page in dict.fromkeys(pages) if page in left]
     left.difference_update(found)
     return found

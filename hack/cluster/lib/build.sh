@@ -18,7 +18,7 @@ readonly programs=(
 	"ctr containerd github.com/containerd/containerd/v2/cmd/ctr 15 seconds"
 	"runc containerd github.com/opencontainers/runc 30 seconds"
 )
-# The programs that only clusters with DNS need, and those that only "snapshot" and "restore" need.
+# The programs that only clusters with DNS need, and the programs that only "snapshot" and "restore" need.
 readonly dns_programs=("coredns coredns . 1 minute")
 readonly backup_programs=(
 	"etcdctl kubernetes go.etcd.io/etcd/etcdctl/v3 10 seconds"
@@ -30,7 +30,8 @@ kubernetes_version() {
 	awk '{ sub(/^require /, "") } $1 == "k8s.io/kubernetes" && $2 ~ /^v/ { print $2; exit }' "$here/${1:-kubernetes}/go.mod"
 }
 
-# linker_flags [FOLDER] prints what makes the programs say the version of Kubernetes that the go.mod of a folder pins.
+# linker_flags [FOLDER] prints the flags of the linker by which the programs report the version of Kubernetes
+# that the go.mod of a folder pins.
 linker_flags() {
 	local folder="${1:-kubernetes}" version flags="-s -w" package
 	version="$(kubernetes_version "$folder")"
@@ -75,7 +76,7 @@ build_programs() {
 	release_lock
 }
 
-# build_cluster compiles what every cluster needs, and build_dns what a cluster with DNS needs in addition.
+# build_cluster compiles the programs that every cluster needs, and build_dns the further programs of a cluster with DNS.
 build_cluster() {
 	build_programs "${programs[@]}"
 	take_lock "$bin"
@@ -138,7 +139,7 @@ build() {
 		flags+=" -linkmode external -extldflags -static"
 		;;
 	esac
-	# The first build is what people wait for, so it saves processor time: no debug information, no inlining but in the
+	# People wait for the first build, so it saves processor time: no debug information, no inlining except in the
 	# standard library unless the program is to be measured, and a compiler that collects garbage only if it has 2 GiB. That
 	# is a third of the time.
 	run_with_heartbeat "building $1" "$build_logs/$1.log" env CGO_ENABLED="$cgo" GOWORK=off GOFLAGS=-mod=readonly \
