@@ -21,7 +21,7 @@ package controllers
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=cryptoprofiles.cryptobroker.io;clustercryptoprofiles.cryptobroker.io,verbs=get
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 //
-// The record of what namespaces were given, in the operator's namespace.
+// The record of the sets that namespaces have got, in the operator's namespace.
 //
 // +kubebuilder:rbac:groups="",namespace=crypto-broker-system,resources=configmaps,resourceNames=crypto-broker-record-0;crypto-broker-record-1;crypto-broker-record-2;crypto-broker-record-3;crypto-broker-record-4;crypto-broker-record-5;crypto-broker-record-6;crypto-broker-record-7;crypto-broker-record-8;crypto-broker-record-9;crypto-broker-record-a;crypto-broker-record-b;crypto-broker-record-c;crypto-broker-record-d;crypto-broker-record-e;crypto-broker-record-f,verbs=get;update
 //

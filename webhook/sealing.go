@@ -30,7 +30,7 @@ func (p *podInjector) seal(ctx context.Context, namespace *corev1.Namespace, pro
 	}
 	ring, err := p.keys.Ring(ctx)
 	if err != nil {
-		return template.Seal{}, fmt.Errorf("the keys, whose signatures of profiles the pod's broker has to trust, could not be read: %w", err)
+		return template.Seal{}, fmt.Errorf("the signing keys that the pod's broker has to trust could not be read: %w", err)
 	}
 	system, err := read[corev1.Namespace](ctx, p.source, client.ObjectKey{Name: contract.SystemNamespace})
 	if err == nil && system == nil {

@@ -71,7 +71,7 @@ func TestWhatABrokerIsToldComesFromKeysClusterAndConfigMap(t *testing.T) {
 		"a set signed before a rotation": {objects: []client.Object{system, set(before, here, 7)}, want: from("7")},
 		"no keys to be had": {
 			objects: []client.Object{system}, keys: func(context.Context) (signing.Ring, error) { return signing.Ring{}, errors.New("no answer") },
-			refusal: "the keys, whose signatures of profiles the pod's broker has to trust, could not be read: no answer",
+			refusal: "the signing keys that the pod's broker has to trust could not be read: no answer",
 		},
 		"no name of the cluster": {refusal: `namespace "kube-system", whose UID is part of what profiles of this cluster are signed for, could not be read: it does not exist`},
 	} {

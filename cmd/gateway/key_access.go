@@ -187,7 +187,7 @@ func newKeyAccess(ctx context.Context, config *keyAccessFile, managers *keyManag
 // keysChanged implements the observer of [keyring.Open].
 func (k *keyAccess) keysChanged(ring *keyring.Ring, err error) {
 	if err != nil {
-		k.logger.Error("a change of the keys does not count", "error", err)
+		k.logger.Error("keys not replaced: the new keys cannot be used", "error", err)
 		return
 	}
 	k.managers.forget()

@@ -139,7 +139,7 @@ func fillAccess(status *v1alpha1.KeyAccessStatus, generation int64, views []*pro
 	switch {
 	case accepted.Status != metav1.ConditionTrue:
 	case held >= 0:
-		ready = condition(metav1.ConditionFalse, v1alpha1.ReasonHeldBack, "It is not in use in this form, because a key access service keeps the last good one: %s.", views[held].Detail)
+		ready = condition(metav1.ConditionFalse, v1alpha1.ReasonHeldBack, "A key access service still uses the last valid form of this object: %s.", views[held].Detail)
 	default:
 		ready = condition(metav1.ConditionTrue, v1alpha1.ReasonInUse, "All key access services use it.")
 	}

@@ -131,7 +131,7 @@ func (b *baselines) report(ctx context.Context, ns *corev1.Namespace, trusted tr
 	if trusted == setAlone {
 		then = "Its set is known; each profile of a name that is not in the set has to be allowed."
 	}
-	note := fmt.Sprintf("What the namespace served before is not all known, for its ConfigMap %s was changed while no operator ran: %s. %s", v1alpha1.ProfilesConfigMap, why, then)
+	note := fmt.Sprintf("The operator does not know all profiles that the namespace served before, because its ConfigMap %s was changed while no operator ran: %s. %s", v1alpha1.ProfilesConfigMap, why, then)
 	log.FromContext(ctx).Info(note)
 	about := &corev1.ConfigMap{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},

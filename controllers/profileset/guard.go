@@ -96,7 +96,7 @@ func (g *guarded) explain(j downgrade.Judgement, candidates []downgrade.Candidat
 	g.Namespaced, g.Cluster = maps.Clone(g.Namespaced), maps.Clone(g.Cluster)
 	if g.frozen {
 		for _, c := range candidates {
-			g.refuse(c.Source, v1alpha1.ReasonNotWritten, "What the namespace served before is not known, so brokers keep what they have until all profiles of the namespace are allowed. This profile is allowed already, or does not have to be.")
+			g.refuse(c.Source, v1alpha1.ReasonNotWritten, "The operator does not know which profiles the namespace served before, so brokers keep the set that they have until all profiles of the namespace are allowed. This profile is allowed already, or does not have to be.")
 		}
 	}
 	for _, source := range without {
@@ -191,7 +191,7 @@ func (g *guarded) fill(served []profile.Profile) {
 	}
 	g.Parts = nil // the objects of the older profiles are no longer known
 	if err != nil {
-		g.Refusal = fmt.Sprintf("The set with what is withheld from it can't be written, and brokers keep what they have: %s.", err)
+		g.Refusal = fmt.Sprintf("The set with what is withheld from it can't be written, and brokers keep the set that they have: %s.", err)
 		g.Data, g.Digest, g.Names = nil, "", nil
 		return
 	}

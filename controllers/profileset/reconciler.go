@@ -182,7 +182,7 @@ func decision(set guarded, target distribute.Target, failure error) state.Decisi
 		Held:       set.held,
 	}
 	if failure != nil {
-		decided.Failure = fmt.Sprintf("The namespace's set could not be written, and brokers keep what they have: %s.", failure)
+		decided.Failure = fmt.Sprintf("The namespace's set could not be written, and brokers keep the set that they have: %s.", failure)
 	}
 	return decided
 }

@@ -121,7 +121,7 @@ func Effective(namespaced []v1alpha1.CryptoProfile, cluster []v1alpha1.ClusterCr
 		result.Refusal = "The broker's compiler refuses the set of all profiles of the namespace: " + err.Error()
 		verdict = Verdict{Reason: v1alpha1.ReasonInvalid, Message: result.Refusal}
 	case len(data) > MaxSetSize:
-		result.Refusal = fmt.Sprintf("The %d ClusterCryptoProfiles of the namespace take %d bytes, and a set has at most %d; nothing of it is written, and brokers keep what they have.", len(candidates), len(data), MaxSetSize)
+		result.Refusal = fmt.Sprintf("The %d ClusterCryptoProfiles of the namespace take %d bytes, and a set has at most %d; nothing of it is written, and brokers keep the set that they have.", len(candidates), len(data), MaxSetSize)
 		verdict = Verdict{Reason: v1alpha1.ReasonTooLarge, Message: result.Refusal}
 	default:
 		result.Data, result.Digest, result.Parts = data, profile.Digest(data), parts

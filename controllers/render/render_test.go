@@ -222,7 +222,7 @@ func TestASetThatTheClustersProfilesFillIsRefusedAsAWhole(t *testing.T) {
 	small.Name = "small"
 	small.Spec = sized(10)
 	result := Effective([]v1alpha1.CryptoProfile{small}, []v1alpha1.ClusterCryptoProfile{large}, &corev1.Namespace{})
-	if result.Data != nil || result.Digest != "" || !strings.Contains(result.Refusal, "brokers keep what they have") {
+	if result.Data != nil || result.Digest != "" || !strings.Contains(result.Refusal, "brokers keep the set that they have") {
 		t.Fatalf("expected nothing to write and a sentence, found %d bytes and %q", len(result.Data), result.Refusal)
 	}
 	for name, verdict := range map[string]Verdict{"large": result.Cluster["large"], "small": result.Namespaced["small"]} {

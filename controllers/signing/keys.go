@@ -55,7 +55,7 @@ type Options struct {
 func (o *Options) check() error {
 	switch {
 	case o.Namespace == "" || o.SecretName == "":
-		return fmt.Errorf("signing: found the Secret %q in namespace %q, expected the names of both", o.SecretName, o.Namespace)
+		return fmt.Errorf("signing: found the Secret %q in namespace %q, expected two names that are not empty", o.SecretName, o.Namespace)
 	case o.Lifetime < LeastLifetime:
 		return fmt.Errorf("signing: found a lifetime of keys of %s, expected at least %s", o.Lifetime, LeastLifetime)
 	case o.Pods == nil || o.Elected == nil:

@@ -311,7 +311,7 @@ func TestOptionsThatCannotWorkAreNamed(t *testing.T) {
 		change func(*Options)
 		want   string
 	}{
-		"no name":        {func(o *Options) { o.SecretName = "" }, `signing: found the Secret "" in namespace "n", expected the names of both`},
+		"no name":        {func(o *Options) { o.SecretName = "" }, `signing: found the Secret "" in namespace "n", expected two names that are not empty`},
 		"a short life":   {func(o *Options) { o.Lifetime = time.Minute }, "signing: found a lifetime of keys of 1m0s, expected at least 1h0m0s"},
 		"nobody to tell": {func(o *Options) { o.Elected = nil }, "signing: found no reader of pods or no sign of the election, expected both"},
 	} {

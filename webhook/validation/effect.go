@@ -104,7 +104,7 @@ func (e effect) warnings() []string {
 		if i == maxChanges {
 			return append(warnings, fmt.Sprintf("and in %d more ways; the condition DowngradeWithheld says how to allow them", len(e.tolerated)-i))
 		}
-		warnings = append(warnings, fmt.Sprintf("the profile %q %s is withheld, since it is weaker %s: %s", c.Profile, c.where(), c.was(), strings.Join(c.Sentences(), " ")))
+		warnings = append(warnings, fmt.Sprintf("the profile %q %s is withheld, because it is weaker %s: %s", c.Profile, c.where(), c.was(), strings.Join(c.Sentences(), " ")))
 	}
 	return warnings
 }

@@ -46,12 +46,12 @@ func TestWhatANamespaceServesKeepsTheCatalogueFromThatNamespaceAlone(t *testing.
 	}{
 		"a profile that comes": {
 			after: ofCatalogue("sha-256"),
-			warns: in + " is withheld, since it is weaker than what is served: " + weaker("sha-256", "128"),
+			warns: in + " is withheld, because it is weaker than what is served: " + weaker("sha-256", "128"),
 		},
 		"a profile that becomes stronger, and not strong enough": {
 			shop:   serving("shop", nil, *ofCatalogue("sha-256")),
 			before: ofCatalogue("sha-256"), after: ofCatalogue("sha-384"),
-			warns: in + " is withheld, since it is weaker than what is served: " + weaker("sha-384", "192"),
+			warns: in + " is withheld, because it is weaker than what is served: " + weaker("sha-384", "192"),
 		},
 		"but none that becomes weaker than itself": {
 			shop:   serving("shop", nil, *ofCatalogue("sha-384")),

@@ -26,7 +26,7 @@ const allowing = "kubectl annotate "
 func explainBaseline(ctx context.Context, client kubernetes.Interface, namespace string, namespaceLabels map[string]string, e *explanation) (advice string) {
 	e.add("profiles", "the operator does not know what namespace %s served before (BaselineMissing): the ConfigMap %s was changed, deleted or put back while no operator ran",
 		namespace, v1alpha1.ProfilesConfigMap)
-	e.add("profiles", "until each profile of the namespace is allowed, running brokers keep what they have, and new brokers wait")
+	e.add("profiles", "until each profile of the namespace is allowed, running brokers keep the set that they have, and new brokers wait")
 	see := fmt.Sprintf("kubectl describe cprof,ccprof -n %s", namespace)
 	profiles, _ := profilesOf(ctx, client, namespace, namespaceLabels, e)
 	var commands []string

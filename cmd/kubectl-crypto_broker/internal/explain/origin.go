@@ -59,7 +59,7 @@ func explainOrigin(ctx context.Context, t dryrun.Trial, pod *corev1.Pod, owner w
 	case errors.As(err, &refusal):
 		result.advice = fmt.Sprintf("A restart would not bring a broker now: %s %v\n%s", made, refusal, wayOut(ctx, t, w, template, refusal, calls, e))
 	case err != nil:
-		e.add("new pod", "it could not be tried whether a new pod gets a broker: %s", apierror.OneLine(apierror.Plain(err)))
+		e.add("new pod", "the command could not find out whether a new pod gets a broker: %s", apierror.OneLine(apierror.Plain(err)))
 	case injected.Broker(admitted) == nil:
 		reason := t.WhyNot(ctx, template)
 		result.advice = strings.TrimSpace(fmt.Sprintf("A restart would not bring a broker now: %s gets no broker: %s. %s", made, reason, optInAdvice(reason)))

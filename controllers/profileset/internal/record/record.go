@@ -172,7 +172,7 @@ func (r *Record) Run(ctx context.Context) error {
 func (r *Record) write(ctx context.Context) {
 	for _, p := range r.changedPages() {
 		if err := r.put(ctx, p); err != nil {
-			log.FromContext(ctx).Error(err, "the record of what namespaces were given could not be written; a set that is put back while no operator runs may not be noticed")
+			log.FromContext(ctx).Error(err, "the record of the sets of namespaces could not be written; if somebody restores an older set while no operator runs, the next operator may not notice that")
 			r.mu.Lock()
 			p.changed = true
 			r.mu.Unlock()

@@ -263,7 +263,7 @@ function showProblems(fleet) {
     copy.addEventListener('click', async () => {
       try {
         await navigator.clipboard.writeText(code.textContent);
-        say(byId('news'), 'The command is copied.');
+        say(byId('news'), 'The command was copied.');
         say(copy, 'Copied');
       } catch {
         say(byId('news'), 'The browser does not let the page copy.');
