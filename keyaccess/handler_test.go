@@ -202,7 +202,7 @@ func TestTheConfigurationSaysWhereEverythingIs(t *testing.T) {
 func TestWithFIPSThereIsNoRSAAndNoXWing(t *testing.T) {
 	x := start(t, setting{fips: true})
 	dataKey, body := newDataKey(), policyBody(plainPolicy)
-	for algorithm, text := range map[wrapping.Algorithm]string{wrapping.RSA2048: "RSA-OAEP with SHA-1 is off here", wrapping.XWing: "X25519 is off here"} {
+	for algorithm, text := range map[wrapping.Algorithm]string{wrapping.RSA2048: "this service does not use RSA-OAEP with SHA-1", wrapping.XWing: "this service does not use X25519"} {
 		_, err := x.rewrap(t, x.sign(ask(t, parseKey(t, privateKeys()[algorithm]), body, wrap(t, wrapping.P256, dataKey, body))))
 		if connect.CodeOf(err) != connect.CodeInvalidArgument || !strings.Contains(err.Error(), text) {
 			t.Errorf("a client with a key %s: found %v", algorithm, err)
@@ -212,7 +212,7 @@ func TestWithFIPSThereIsNoRSAAndNoXWing(t *testing.T) {
 			t.Fatal(err)
 		}
 		results := response.GetResponses()[0].GetResults()
-		if !strings.Contains(results[0].GetError(), `wrapped" is off`) || results[1].GetStatus() != "permit" {
+		if !strings.Contains(results[0].GetError(), `wrapped" needs`) || results[1].GetStatus() != "permit" {
 			t.Errorf("%s: found %v", algorithm, results)
 		}
 		if status, text := x.get(t, "/kas/v2/kas_public_key?algorithm="+string(algorithm)); status != http.StatusNotFound {

@@ -298,9 +298,9 @@ func (r *release) unsupported(object *kas.KeyAccess) string {
 	case len(object.GetHeader()) > 0:
 		return "found the header of a NanoTDF, expected a key access object of a TDF"
 	case kind == wrapping.RSA && r.FIPS:
-		return `the type "wrapped" is not allowed by the configuration of this service, because it needs RSA-OAEP with SHA-1`
+		return `this service does not use RSA-OAEP with SHA-1, which the type "wrapped" needs`
 	case kind == wrapping.Hybrid && r.FIPS:
-		return `the type "hybrid-wrapped" is not allowed by the configuration of this service, because it needs X25519`
+		return `this service does not use X25519, which the type "hybrid-wrapped" needs`
 	case slices.Contains(wrapping.Types, kind):
 		return ""
 	default:

@@ -7,13 +7,11 @@ import (
 	"os"
 	"testing"
 
-	jsonpatch "github.com/evanphx/json-patch/v5"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/yaml"
 
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
-	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/patch"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/template"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
@@ -57,28 +55,10 @@ func admitted(t *testing.T, pod *corev1.Pod, profiles []byte, template template.
 		t.Fatal(err)
 	}
 	result := &corev1.Pod{}
-	if err := json.Unmarshal(applied(t, fixture.JSON(t, pod), pod, injected), result); err != nil {
+	if err := json.Unmarshal(fixture.Patched(t, fixture.JSON(t, pod), pod, injected), result); err != nil {
 		t.Fatal(err)
 	}
 	return result
-}
-
-// applied applies the patch from before to after to a document.
-func applied(t *testing.T, document []byte, before, after *corev1.Pod) []byte {
-	t.Helper()
-	operations, err := json.Marshal(patch.Between(before, after))
-	if err != nil {
-		t.Fatal(err)
-	}
-	decoded, err := jsonpatch.DecodePatch(operations)
-	if err != nil {
-		t.Fatal(err)
-	}
-	patched, err := decoded.Apply(document)
-	if err != nil {
-		t.Fatalf("the patch %s does not apply: %v", operations, err)
-	}
-	return patched
 }
 
 // injectedPodWith returns the injected form of fixture.PodWith(), with changes.

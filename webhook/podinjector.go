@@ -203,6 +203,6 @@ func refuse(err error) admission.Response {
 
 // failed refuses a request after an error. The webhook fails closed, so the pod is not created.
 func failed(ctx context.Context, err error) admission.Response {
-	log.FromContext(ctx).Error(err, "a pod could not be decided on")
+	log.FromContext(ctx).Error(err, "could not decide whether a pod gets a broker")
 	return admission.Errored(http.StatusInternalServerError, err)
 }

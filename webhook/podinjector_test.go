@@ -67,11 +67,11 @@ func TestWhichPodsAreInjected(t *testing.T) {
 		"one of a namespace with another value":      {pod: fixture.Silent(), namespace: "disabled", result: resultSkipped, reason: "not asked"},
 		"one of a namespace without profiles": {
 			pod: fixture.PodWith(), namespace: "new", result: resultInjected,
-			warnings: []string{`namespace "new" has no crypto profile yet: the pod waits for one, ten minutes before its broker is restarted`},
+			warnings: []string{`namespace "new" has no crypto profile yet: the pod waits until it has one, and its broker is restarted every ten minutes`},
 		},
 		"one of a namespace whose last profile is gone": {
 			pod: fixture.PodWith(), namespace: "emptied", result: resultInjected,
-			warnings: []string{`namespace "emptied" has no crypto profile yet: the pod waits for one, ten minutes before its broker is restarted`},
+			warnings: []string{`namespace "emptied" has no crypto profile yet: the pod waits until it has one, and its broker is restarted every ten minutes`},
 		},
 		"one of the operator":   {pod: fixture.PodWith(), namespace: "crypto-broker-system", result: resultSkipped, reason: "excluded namespace"},
 		"one of the system":     {pod: fixture.PodWith(), namespace: "kube-system", result: resultSkipped, reason: "excluded namespace"},

@@ -82,7 +82,7 @@ type UnwrapBatchResult struct {
 	Deprecation *Deprecation
 }
 
-// UnwrappedKey is what became of one key of a batch.
+// UnwrappedKey is the result for one key of a batch.
 type UnwrappedKey struct {
 	// DataKey is the authentic data key, nil if there is an error. Overwrite it after use.
 	DataKey []byte

@@ -54,7 +54,7 @@ Exit codes:
 	}
 	cluster.flags(cmd, true)
 	output := outputFlag(cmd, "table", "json", "yaml", "cyclonedx")
-	only := cmd.Flags().StringArray("uses", nil, "only what uses this `name`, such as sha-1, rsa-2048, p-256 or aes-gcm; may be repeated")
+	only := cmd.Flags().StringArray("uses", nil, "only uses of this `name`, such as sha-1, rsa-2048, p-256 or aes-gcm; may be repeated")
 	since := cmd.Flags().String("since", "", "only what calls have used since this `time`: a duration such as 24h, or a time such as 2026-11-23T06:00:00Z")
 	earlierFile := cmd.Flags().String("diff", "", "show how the inventory differs from the earlier one in this `file`, as -o json wrote it; - stands for standard input")
 	cobra.CheckErr(cmd.RegisterFlagCompletionFunc("uses", cobra.FixedCompletions(inventory.Names(), cobra.ShellCompDirectiveNoFileComp)))

@@ -112,7 +112,7 @@ func (c *config) flags() *pflag.FlagSet {
 
 	f.StringVar(&c.keyGatewayService, "key-gateway-service", "", "`name` of the Service of the key gateway in the operator's namespace; the operator makes its certificate and publishes the signing keys for it; no key gateway if empty")
 	f.BoolVar(&c.brokerCertificates, "broker-certificates", false, "sign certificates of pods for the key gateway, which injected brokers then have; needs Kubernetes 1.37 or newer and --key-gateway-service")
-	f.StringVar(&c.keyAccessRegoDir, "key-access-rego-dir", "", "`directory` of the socket of gateway rego-check, which checks KeyAccessPolicies in Rego; if empty, they are refused")
+	f.StringVar(&c.keyAccessRegoDir, "key-access-rego-dir", "", "`directory` of the socket of gateway rego-check, which checks KeyAccessPolicies in Rego; if empty, the operator refuses KeyAccessPolicies in Rego")
 
 	f.StringVar(&c.brokerImage, "broker-image", "", "`image` of injected brokers; required with --enable-webhooks")
 	f.StringSliceVar(&c.allowedBrokerImages, "allowed-broker-images", nil, "further `images` that pods may choose by annotation, separated by commas, each with its tag or digest; a pod has to name exactly the same text")

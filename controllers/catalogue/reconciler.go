@@ -132,12 +132,12 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	case !slices.Contains(r.options.Profiles, request.Name):
 		if exists && ours {
 			r.report(ctx, &found, corev1.EventTypeNormal, eventLeft,
-				"The operator is no longer asked for this profile of its catalogue and leaves it as it is. Delete it when no application uses it.")
+				"The operator's settings no longer list this profile of its catalogue, so the operator does not change it. Delete it when no application uses it.")
 		}
 		return reconcile.Result{}, nil
 	case exists && !ours:
 		r.report(ctx, &found, corev1.EventTypeWarning, eventNotOurs, fmt.Sprintf(
-			"The operator's catalogue has a profile of this name and leaves this one as it is, because it lacks the label %s=%s. To let the operator replace it, add the label.",
+			"The operator's catalogue has a profile of this name. The operator does not replace this one, because it lacks the label %s=%s. To let the operator replace it, add the label.",
 			v1alpha1.CatalogueLabel, v1alpha1.CatalogueLabelValue))
 		return reconcile.Result{}, nil
 	case exists && !found.DeletionTimestamp.IsZero():

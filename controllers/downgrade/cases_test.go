@@ -532,7 +532,7 @@ var cases = map[string]comparing{
 			p.API.Session.SignAlg, p.API.Session.HashAlg = "ml-dsa-65", ""
 		},
 		change: func(p *profile.Profile) { p.API.Session.SignAlg = "ed25519" },
-		weaker: map[string]string{"API.Session.SignAlg": `a quantum computer can forge what "ed25519" makes, but not what "ml-dsa-65" made`},
+		weaker: map[string]string{"API.Session.SignAlg": `a quantum computer can forge signatures of "ed25519", but could not forge signatures of "ml-dsa-65"`},
 	},
 	"sessions with smaller keys of ML-DSA": {
 		base: func(p *profile.Profile) {
@@ -626,13 +626,13 @@ var cases = map[string]comparing{
 
 	"signatures that a quantum computer can forge": {
 		change: func(p *profile.Profile) { p.API.SignData.SigningMode, p.API.SignData.SignAlg = "legacy", "ecdsa" },
-		weaker: map[string]string{"API.SignData.SigningMode": `a quantum computer can forge what "ecdsa" makes, but not what "ecdsa+ml-dsa-65" made`},
+		weaker: map[string]string{"API.SignData.SigningMode": `a quantum computer can forge signatures of "ecdsa", but could not forge signatures of "ecdsa+ml-dsa-65"`},
 	},
 	"one signature of a hybrid": {
 		change: func(p *profile.Profile) {
 			p.API.SignData = &profile.SignData{SigningMode: "post-quantum", SignAlg: "ml-dsa-65", KeyIDs: p.API.SignData.KeyIDs}
 		},
-		weaker: map[string]string{"API.SignData.SigningMode": `"ml-dsa-65" is one signature, "ecdsa+ml-dsa-65" were two of which each had to hold`},
+		weaker: map[string]string{"API.SignData.SigningMode": `"ml-dsa-65" is one signature, "ecdsa+ml-dsa-65" were two, and both had to be valid`},
 	},
 	"a weaker post-quantum signature": {
 		change: func(p *profile.Profile) { p.API.SignData.SignAlg = "ecdsa+ml-dsa-44" },

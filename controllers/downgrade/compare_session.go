@@ -63,7 +63,7 @@ func (c *comparison) sessionSignature(before, after *profile.Session) {
 	newClassical, newQuantum := components(after.SignAlg, after.HashAlg)
 	switch {
 	case oldQuantum != 0 && newQuantum == 0:
-		c.add(at+"SignAlg", before.SignAlg, after.SignAlg, "a quantum computer can forge what %q makes, but not what %q made", after.SignAlg, before.SignAlg)
+		c.add(at+"SignAlg", before.SignAlg, after.SignAlg, "a quantum computer can forge signatures of %q, but could not forge signatures of %q", after.SignAlg, before.SignAlg)
 	case oldQuantum != 0 && newQuantum != 0 && weaker(newQuantum, oldQuantum):
 		c.add(at+"SignAlg", before.SignAlg, after.SignAlg, "%q is weaker than %q", newQuantum.String(), oldQuantum.String())
 	case oldQuantum == 0 && newQuantum == 0:

@@ -19,9 +19,9 @@ func (c *comparison) signature(previous, changed side) {
 	newClassical, newQuantum := components(after.SignAlg, after.HashAlg)
 	switch {
 	case oldQuantum != 0 && newQuantum == 0:
-		c.add(at+"SigningMode", signingMode(before), signingMode(after), "a quantum computer can forge what %q makes, but not what %q made", after.SignAlg, before.SignAlg)
+		c.add(at+"SigningMode", signingMode(before), signingMode(after), "a quantum computer can forge signatures of %q, but could not forge signatures of %q", after.SignAlg, before.SignAlg)
 	case oldQuantum != 0 && oldClassical.sign != 0 && newClassical.sign == 0:
-		c.add(at+"SigningMode", signingMode(before), signingMode(after), "%q is one signature, %q were two of which each had to hold", after.SignAlg, before.SignAlg)
+		c.add(at+"SigningMode", signingMode(before), signingMode(after), "%q is one signature, %q were two, and both had to be valid", after.SignAlg, before.SignAlg)
 	}
 	if oldQuantum != 0 && newQuantum != 0 && weaker(newQuantum, oldQuantum) {
 		c.add(at+"SignAlg", before.SignAlg, after.SignAlg, "%q is weaker than %q", newQuantum.String(), oldQuantum.String())

@@ -71,7 +71,7 @@ func (b *baselines) read(ctx context.Context, from sources) (downgrade.State, er
 func remembered(ctx context.Context, file string, annotations map[string]string, set render.Result) downgrade.State {
 	state, err := downgrade.Read(file, annotations, set)
 	if err != nil {
-		log.FromContext(ctx).Error(err, "what the namespace served can't be read; what comes now is not compared with it")
+		log.FromContext(ctx).Error(err, "cannot read which profiles the namespace served; new profiles are not compared with them")
 	}
 	return state
 }
@@ -116,7 +116,7 @@ func (b *baselines) trusted(ctx context.Context, ns *corev1.Namespace, found *co
 		// has signed it.
 		return everything, "", nil
 	default:
-		return setAlone, "its text about removed profiles is not signed by the operator together with its set", nil
+		return setAlone, "the operator did not sign its annotations about removed profiles together with its set", nil
 	}
 }
 
@@ -127,7 +127,7 @@ func (b *baselines) report(ctx context.Context, ns *corev1.Namespace, trusted tr
 	if reported {
 		return
 	}
-	then := "Brokers keep what they have, and get something else once each profile of the namespace is allowed."
+	then := "Brokers keep the set that they have until each profile of the namespace is allowed."
 	if trusted == setAlone {
 		then = "Its set is known; each profile of a name that is not in the set has to be allowed."
 	}

@@ -191,7 +191,7 @@ func (g *guarded) fill(served []profile.Profile) {
 	}
 	g.Parts = nil // the objects of the older profiles are no longer known
 	if err != nil {
-		g.Refusal = fmt.Sprintf("The set with what is withheld from it can't be written, and brokers keep the set that they have: %s.", err)
+		g.Refusal = fmt.Sprintf("The set with older profiles in the place of withheld ones can't be written, and brokers keep the set that they have: %s.", err)
 		g.Data, g.Digest, g.Names = nil, "", nil
 		return
 	}

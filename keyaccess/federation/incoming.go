@@ -81,7 +81,7 @@ func (f *Forwarded) Read(body io.Reader, limit int) error {
 		return fmt.Errorf("%w: expected at most %d bytes", ErrTooLarge, limit)
 	}
 	if digest := sha256.Sum256(text); !bytes.Equal(digest[:], f.digest) {
-		return fmt.Errorf("%w is for another body", ErrStatement)
+		return fmt.Errorf("%w is for a request with another body", ErrStatement)
 	}
 	f.Signed = string(text)
 	return nil

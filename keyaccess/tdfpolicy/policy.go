@@ -53,9 +53,9 @@ func Parse(body string) (Policy, error) {
 	return p, nil
 }
 
-// repeats reports whether an object in a JSON text has a member twice. The case of names does not count, as it does not for
-// [json.Unmarshal], which lets the last one win: other services could read other attributes in the same policy. The text is
-// known to be JSON that is not nested deeply.
+// repeats reports whether an object in a JSON text has two members of the same name, ignoring case. Such a text is refused,
+// because services could read different attributes in it: [json.Unmarshal] ignores the case of names and takes the last member.
+// The text must be valid JSON that is not nested deeply.
 func repeats(text *json.Decoder) bool {
 	token, _ := text.Token()
 	delimiter, nested := token.(json.Delim)

@@ -34,7 +34,7 @@ func NewRecipient(text string, fips bool) (*Recipient, error) {
 	switch key := public.(type) {
 	case *rsa.PublicKey:
 		if fips {
-			return nil, errors.New("is an RSA key, expected an EC or ML-KEM key, because RSA-OAEP with SHA-1 is off here")
+			return nil, errors.New("is an RSA key, expected an EC or ML-KEM key, because this service does not use RSA-OAEP with SHA-1")
 		}
 		if size := key.N.BitLen(); size < smallestRSA || size > largestRSA {
 			return nil, fmt.Errorf("is an RSA key of %d bits, expected %d to %d", size, smallestRSA, largestRSA)
@@ -47,7 +47,7 @@ func NewRecipient(text string, fips bool) (*Recipient, error) {
 		}}, nil
 	case *xwingPublic:
 		if fips {
-			return nil, errors.New("is an X-Wing key, expected an EC or ML-KEM key, because X25519 is off here")
+			return nil, errors.New("is an X-Wing key, expected an EC or ML-KEM key, because this service does not use X25519")
 		}
 		return &Recipient{wrap: func(dataKey []byte) ([]byte, error) { return wrapXWing(key, dataKey) }}, nil
 	case crypto.Encapsulator:

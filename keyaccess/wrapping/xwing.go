@@ -19,7 +19,7 @@ const (
 	xwingCipherSize = mlkem.CiphertextSize768 + sizeX25519
 )
 
-// xwingLabel ends what is hashed: draft-connolly-cfrg-xwing-kem, section 5.3.
+// xwingLabel is the end of the input of the hash: draft-connolly-cfrg-xwing-kem, section 5.3.
 const xwingLabel = `\.//^\`
 
 // xwingPrivate is a private key of X-Wing (draft-connolly-cfrg-xwing-kem, section 5): ML-KEM-768 and X25519, whose secrets are hashed

@@ -69,7 +69,7 @@ func TestAContainerThatWasAwaitedGetsItsSocketWhenItComes(t *testing.T) {
 			if diff := cmp.Diff(want, second); diff != "" {
 				t.Errorf("not what the pod should become (-want +found):\n%s", diff)
 			}
-			if patched := applied(t, fixture.JSON(t, pod), pod, second); !fixture.EqualJSON(t, patched, fixture.JSON(t, second)) {
+			if patched := fixture.Patched(t, fixture.JSON(t, pod), pod, second); !fixture.EqualJSON(t, patched, fixture.JSON(t, second)) {
 				t.Errorf("the patch makes %s", patched)
 			}
 			third, _, err := Inject(second, "shop", []byte(fixture.ProfilesOfShop), testTemplate())

@@ -34,6 +34,6 @@ func ExampleInject() {
 	// Output:
 	// crypto-broker Always
 	// /tmp/open-crypto-broker
-	// [namespace "shop" has no crypto profile yet: the pod waits for one, ten minutes before its broker is restarted]
+	// [namespace "shop" has no crypto profile yet: the pod waits until it has one, and its broker is restarted every ten minutes]
 	// metadata.annotations[cryptobroker.io/inject]: found "yes", expected "true" to get a broker or "false" to get none
 }

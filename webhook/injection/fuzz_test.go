@@ -53,7 +53,7 @@ func injectARandomPod(t *testing.T, seed int64) {
 	if diff := cmp.Diff(fixture.WithoutInjection(once, pod), pod); diff != "" {
 		t.Errorf("more than the broker's own has changed (-after +before):\n%s", diff)
 	}
-	if patched := applied(t, fixture.JSON(t, pod), pod, once); !fixture.EqualJSON(t, patched, fixture.JSON(t, once)) {
+	if patched := fixture.Patched(t, fixture.JSON(t, pod), pod, once); !fixture.EqualJSON(t, patched, fixture.JSON(t, once)) {
 		t.Errorf("the patch makes %s", patched)
 	}
 

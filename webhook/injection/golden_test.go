@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	psaapi "k8s.io/pod-security-admission/api"
@@ -202,7 +201,7 @@ func TestThePatchMakesTheGoldenPodAndKeepsFieldsThatAreUnknownHere(t *testing.T)
 				t.Fatal(err)
 			}
 			found := map[string]any{}
-			if err := json.Unmarshal(applied(t, raw, golden.pod, injected), &found); err != nil {
+			if err := json.Unmarshal(fixture.Patched(t, raw, golden.pod, injected), &found); err != nil {
 				t.Fatal(err)
 			}
 
@@ -242,22 +241,4 @@ func asDocument(t *testing.T, pod *corev1.Pod) map[string]any {
 		t.Fatal(err)
 	}
 	return document
-}
-
-// applied applies the patch from before to after to a document.
-func applied(t *testing.T, document []byte, before, after *corev1.Pod) []byte {
-	t.Helper()
-	operations, err := json.Marshal(patch.Between(before, after))
-	if err != nil {
-		t.Fatal(err)
-	}
-	decoded, err := jsonpatch.DecodePatch(operations)
-	if err != nil {
-		t.Fatal(err)
-	}
-	patched, err := decoded.Apply(document)
-	if err != nil {
-		t.Fatalf("the patch %s does not apply: %v", operations, err)
-	}
-	return patched
 }

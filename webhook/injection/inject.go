@@ -93,7 +93,7 @@ func Inject(pod *corev1.Pod, namespace string, profiles []byte, common template.
 	}
 	if profiles == nil || profile.Empty(profiles) {
 		warnings = append(warnings, fmt.Sprintf(
-			"namespace %q has no crypto profile yet: the pod waits for one, ten minutes before its broker is restarted", namespace))
+			"namespace %q has no crypto profile yet: the pod waits until it has one, and its broker is restarted every ten minutes", namespace))
 	}
 	addSocketGroup(out, common.SocketGroup)
 	addPullSecret(out, options.pullSecret)

@@ -21,7 +21,7 @@ func TestAPatchThatTakesOutThousandsOfMountsIsShort(t *testing.T) {
 	if operations := patch.Between(pod, injected); len(operations) > 100 {
 		t.Errorf("the patch has %d operations", len(operations))
 	}
-	if patched := applied(t, fixture.JSON(t, pod), pod, injected); !fixture.EqualJSON(t, patched, fixture.JSON(t, injected)) {
+	if patched := fixture.Patched(t, fixture.JSON(t, pod), pod, injected); !fixture.EqualJSON(t, patched, fixture.JSON(t, injected)) {
 		t.Errorf("the patch makes %s", patched)
 	}
 }

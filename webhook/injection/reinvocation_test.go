@@ -116,7 +116,7 @@ func TestASecondCallFollowsTheProfiles(t *testing.T) {
 				if diff := cmp.Diff(want, again); diff != "" {
 					t.Errorf("not what a first call makes (-want +found):\n%s", diff)
 				}
-				if patched := applied(t, fixture.JSON(t, pod), pod, again); !fixture.EqualJSON(t, patched, fixture.JSON(t, again)) {
+				if patched := fixture.Patched(t, fixture.JSON(t, pod), pod, again); !fixture.EqualJSON(t, patched, fixture.JSON(t, again)) {
 					t.Errorf("the patch makes %s", patched)
 				}
 			})
@@ -139,7 +139,7 @@ func TestAStartupProbeThatAMeshRedirectedRunsInTheContainer(t *testing.T) {
 	if probe.HTTPGet != nil || probe.Exec == nil || !slices.Equal(probe.Exec.Command, want) {
 		t.Fatalf("found the probe %v, expected one that runs %v", probe, want)
 	}
-	if patched := applied(t, fixture.JSON(t, pod), pod, again); !fixture.EqualJSON(t, patched, fixture.JSON(t, again)) {
+	if patched := fixture.Patched(t, fixture.JSON(t, pod), pod, again); !fixture.EqualJSON(t, patched, fixture.JSON(t, again)) {
 		t.Errorf("the patch makes %s", patched)
 	}
 	third, _, err := Inject(again, "shop", []byte(fixture.ProfilesOfShop), testTemplate())

@@ -51,7 +51,7 @@ func admitted(t *testing.T, pod *corev1.Pod, profiles []byte, common template.Te
 		t.Fatal(err)
 	}
 	result := &corev1.Pod{}
-	if err := json.Unmarshal(applied(t, fixture.JSON(t, pod), pod, injected), result); err != nil {
+	if err := json.Unmarshal(fixture.Patched(t, fixture.JSON(t, pod), pod, injected), result); err != nil {
 		t.Fatal(err)
 	}
 	return result
@@ -268,7 +268,7 @@ func TestARenewalKeepsUnknownFieldsOfWhatIsNotTheBrokers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	patched := string(applied(t, fixture.JSON(t, document), pod, injected))
+	patched := string(fixture.Patched(t, fixture.JSON(t, document), pod, injected))
 	for _, want := range []string{
 		`{"emptyDir":{},"name":"token","ofTheFuture":"kept"}`, `{"emptyDir":{},"name":"data","ofTheFuture":"kept"}`,
 		`{"mountPath":"/var/run/token","name":"token","ofTheFuture":"kept"}`, `{"mountPath":"/data","name":"data","ofTheFuture":"kept"}`,

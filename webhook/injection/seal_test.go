@@ -157,7 +157,7 @@ func TestASecondCallBringsTrustUpToDate(t *testing.T) {
 			pod.Spec.InitContainers[0].Args = change(pod.Spec.InitContainers[0].Args)
 			// Only the result in the API server counts.
 			var admitted corev1.Pod
-			if err := json.Unmarshal(applied(t, fixture.JSON(t, pod), pod, inject(t, pod, next)), &admitted); err != nil {
+			if err := json.Unmarshal(fixture.Patched(t, fixture.JSON(t, pod), pod, inject(t, pod, next)), &admitted); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(want.Spec, admitted.Spec); diff != "" {

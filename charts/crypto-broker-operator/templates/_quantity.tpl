@@ -24,7 +24,7 @@ refused, as the operator and its webhook refuse it.
 {{- $limit := include "crypto-broker-operator.quantity" .Values.broker.resources.limits.memory }}
 {{- $bytes := include "crypto-broker-operator.bytes" .Values.broker.resources.limits.memory | float64 }}
 {{- if and (gt $bytes 0.0) (lt $bytes 33554432.0) }}
-{{- fail (printf "broker.resources.limits.memory is %s, expected at least 32Mi, or 0 for no limit: a broker takes half of that idle, and requests need room beside" $limit) }}
+{{- fail (printf "broker.resources.limits.memory is %s, expected at least 32Mi, or 0 for no limit: an idle broker takes half of that, and requests take more" $limit) }}
 {{- end }}
 {{- $limit }}
 {{- end }}

@@ -151,7 +151,7 @@ export interface UnwrapBatchRequest {
   keys: readonly WrappedKey[];
 }
 
-/** UnwrappedKey is what became of one key of a batch: it has either a data key or an error. */
+/** UnwrappedKey is the result for one key of a batch: it has either a data key or an error. */
 export type UnwrappedKey =
   | {
       /** The authentic data key. Overwrite it after use. */

@@ -131,7 +131,7 @@ func (p *Plugin) roundTrip(ctx context.Context) (*writeKey, error) {
 	}
 	opened, err := p.open(ctx, parsed, wrapped)
 	if err != nil {
-		return nil, fmt.Errorf("unwrap what was wrapped just now: %w", err)
+		return nil, fmt.Errorf("unwrap the key that was wrapped for the test: %w", err)
 	}
 	if subtle.ConstantTimeCompare(opened, random) != 1 {
 		return nil, fmt.Errorf("%w: its key manager unwrapped another key than it had wrapped", keys.ErrUnusable)

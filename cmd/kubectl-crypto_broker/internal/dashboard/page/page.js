@@ -380,6 +380,6 @@ events.addEventListener('message', (event) => {
   say(byId('connection'), 'Live');
 });
 events.addEventListener('error', () => {
-  const since = last ? ` What is shown is from ${last.toLocaleTimeString()}.` : '';
+  const since = last ? ` The page shows the state of ${last.toLocaleTimeString()}.` : '';
   say(byId('connection'), `The command does not answer; it may have ended.${since}`);
 });
