@@ -9,6 +9,9 @@ import (
 	"math/big"
 	"slices"
 	"strings"
+
+	"github.com/crypto-broker/crypto-broker-operator/test/conformance/cavs"
+	"github.com/crypto-broker/crypto-broker-operator/test/conformance/wire"
 )
 
 // curve is a curve of NIST's vectors of ECDSA.
@@ -37,13 +40,13 @@ var cavsCurves = map[string]curve{
 }
 
 // addSignatures adds NIST's vectors of ECDSA and RSA PKCS #1 v1.5.
-func (p *plan) addSignatures(vectors *nist) error {
+func (p *plan) addSignatures(vectors *cavs.Vectors) error {
 	return errors.Join(p.addCAVSECDSA(vectors), p.addCAVSRSA(vectors))
 }
 
-func (p *plan) addCAVSECDSA(vectors *nist) error {
+func (p *plan) addCAVSECDSA(vectors *cavs.Vectors) error {
 	const path = "asymmetric/ECDSA/FIPS_186-3/SigVer.rsp"
-	records, err := vectors.records(path)
+	records, err := vectors.Records(path)
 	if err != nil {
 		return err
 	}
@@ -62,7 +65,7 @@ func (p *plan) addCAVSECDSA(vectors *nist) error {
 		if !known {
 			return fmt.Errorf("%s: found the section %q, expected a curve and a digest", path, section)
 		}
-		v := verification{format: formatRAW, badKey: strings.Contains(r["Result"], "Q changed")}
+		v := verification{format: wire.FormatRAW, badKey: strings.Contains(r["Result"], "Q changed")}
 		var coordinates [4][]byte
 		for i, field := range []string{"Qx", "Qy", "R", "S"} {
 			number, ok := new(big.Int).SetString(r[field], 16)
@@ -85,9 +88,9 @@ func (p *plan) addCAVSECDSA(vectors *nist) error {
 	return nil
 }
 
-func (p *plan) addCAVSRSA(vectors *nist) error {
+func (p *plan) addCAVSRSA(vectors *cavs.Vectors) error {
 	const path = "asymmetric/RSA/FIPS_186-2/SigVer15_186-3.rsp"
-	records, err := vectors.records(path)
+	records, err := vectors.Records(path)
 	if err != nil {
 		return err
 	}
@@ -113,7 +116,7 @@ func (p *plan) addCAVSRSA(vectors *nist) error {
 		if v.key, err = publicKeyInfoWith(rsaOID, asn1.NullRawValue, inner); err != nil {
 			return err
 		}
-		if v.signature, err = r.bytes("S"); err != nil {
+		if v.signature, err = r.Bytes("S"); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 		digest := "sha-" + strings.TrimPrefix(r["SHAAlg"], "SHA")
@@ -124,10 +127,10 @@ func (p *plan) addCAVSRSA(vectors *nist) error {
 	return nil
 }
 
-func (p *plan) addCAVSVerification(algorithm, digest, name string, r record, v verification) (err error) {
+func (p *plan) addCAVSVerification(algorithm, digest, name string, r cavs.Record, v verification) (err error) {
 	profile, due := p.profiles.signature(algorithm, hashName(digest))
 	v.profile, v.due = profile, append(due, v.due...)
-	if v.message, err = r.bytes("Msg"); err != nil {
+	if v.message, err = r.Bytes("Msg"); err != nil {
 		return err
 	}
 	switch {
@@ -140,4 +143,8 @@ func (p *plan) addCAVSVerification(algorithm, digest, name string, r record, v v
 	}
 	p.add(row{"VerifyData", profile, fromCAVS}, name, v.run)
 	return nil
+}
+
+func cavsSource() source {
+	return source{cavs.Package, cavs.Version, "NIST CAVS for SHA-2, SHA-3, SHAKE, AES-GCM, ECDSA and RSA PKCS #1 v1.5; the authors' vectors of Ed25519"}
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/zmap/zlint/v3"
 	"github.com/zmap/zlint/v3/lint"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/crypto-broker/crypto-broker-operator/test/conformance/wire"
 )
 
 const zlintModule = "github.com/zmap/zlint/v3"
@@ -124,11 +126,11 @@ func (c certificateProfile) allows(issuer, subject party) bool {
 }
 
 // variants are requests that differ in everything except keys.
-var variants = map[string]certificateRequest{
+var variants = map[string]wire.CertificateRequest{
 	"as it is": {},
 	"with all fields": {
-		subject:               `CN=web.shop.example.com,OU=Web+OU=Shop,O=Example\, Inc.,C=DE,DC=example,emailAddress=ops@example.com`,
-		crlDistributionPoints: []string{"http://crl.example.com/1.crl", "https://crl.example.com/2.crl"},
+		Subject:               `CN=web.shop.example.com,OU=Web+OU=Shop,O=Example\, Inc.,C=DE,DC=example,emailAddress=ops@example.com`,
+		CRLDistributionPoints: []string{"http://crl.example.com/1.crl", "https://crl.example.com/2.crl"},
 	},
 }
 
@@ -167,7 +169,7 @@ func (p *plan) addCertificates(root string) error {
 			for _, issuer := range parties {
 				for _, subject := range parties {
 					for variant, request := range variants {
-						request.csr, request.caKey, request.caCertificate = subject.csr, issuer.key, issuer.certificate
+						request.CSR, request.CAKey, request.CACertificate = subject.csr, issuer.key, issuer.certificate
 						p.add(row{"SignCertificate", profile.Name, fromCertificates},
 							fmt.Sprintf("issuer %s, subject %s, %s", issuer.kind, subject.kind, variant),
 							part.judge.issuing(profile, issuer, subject, request))
@@ -188,9 +190,9 @@ type certificateJudge struct {
 }
 
 // issuing asks for a certificate and judges it.
-func (j certificateJudge) issuing(profile certificateProfile, issuer, subject party, request certificateRequest) func(context.Context, *client) verdict {
-	return func(ctx context.Context, c *client) verdict {
-		der, err := c.certificate(ctx, profile.Name, request)
+func (j certificateJudge) issuing(profile certificateProfile, issuer, subject party, request wire.CertificateRequest) func(context.Context, *wire.Client) verdict {
+	return func(ctx context.Context, c *wire.Client) verdict {
+		der, err := c.Certificate(ctx, profile.Name, request)
 		switch {
 		case !profile.allows(issuer, subject):
 			return judgeRefusal(err, keyNotAllowed)

@@ -6,6 +6,9 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+
+	"github.com/crypto-broker/crypto-broker-operator/test/conformance/cavs"
+	"github.com/crypto-broker/crypto-broker-operator/test/conformance/wire"
 )
 
 // nonceSize is the only size of nonces, in bytes, that the broker accepts.
@@ -23,20 +26,20 @@ const (
 // aead is a vector of authenticated encryption.
 type aead struct {
 	key, plaintext []byte
-	sealed
+	wire.Sealed
 }
 
 // profileFor adds the profile of a vector, and returns the refusals that are expected.
 func (a aead) profileFor(p *plan) (string, []refusal) {
-	profile, due := p.profiles.cipher(8*len(a.key), 8*len(a.tag))
-	if len(a.nonce) != nonceSize {
+	profile, due := p.profiles.cipher(8*len(a.key), 8*len(a.Tag))
+	if len(a.Nonce) != nonceSize {
 		due = append(due, refusal{reasonNonce, sayingNonce})
 	}
 	return profile, due
 }
 
-func (a aead) encrypts(ctx context.Context, c *client, profile string, due []refusal) verdict {
-	got, err := c.encrypt(ctx, profile, a.key, a.nonce, a.additional, a.plaintext)
+func (a aead) encrypts(ctx context.Context, c *wire.Client, profile string, due []refusal) verdict {
+	got, err := c.Encrypt(ctx, profile, a.key, a.Nonce, a.Additional, a.plaintext)
 	switch {
 	case len(due) > 0:
 		return judgeRefusal(err, due)
@@ -44,14 +47,14 @@ func (a aead) encrypts(ctx context.Context, c *client, profile string, due []ref
 		return failed("%v", err)
 	}
 	return first(
-		judgeEqual("the ciphertext", got.ciphertext, a.ciphertext),
-		judgeEqual("the tag", got.tag, a.tag),
-		judgeEqual("the nonce", got.nonce, a.nonce),
+		judgeEqual("the ciphertext", got.Ciphertext, a.Ciphertext),
+		judgeEqual("the tag", got.Tag, a.Tag),
+		judgeEqual("the nonce", got.Nonce, a.Nonce),
 	)
 }
 
-func (a aead) decrypts(ctx context.Context, c *client, profile string, due []refusal, forged bool) verdict {
-	plaintext, err := c.decrypt(ctx, profile, a.key, a.sealed)
+func (a aead) decrypts(ctx context.Context, c *wire.Client, profile string, due []refusal, forged bool) verdict {
+	plaintext, err := c.Decrypt(ctx, profile, a.key, a.Sealed)
 	switch {
 	case len(due) > 0:
 		return judgeRefusal(err, due)
@@ -66,12 +69,12 @@ func (a aead) decrypts(ctx context.Context, c *client, profile string, due []ref
 	return judgeEqual("the plaintext", plaintext, a.plaintext)
 }
 
-func (p *plan) addCiphers(vectors *nist) error {
+func (p *plan) addCiphers(vectors *cavs.Vectors) error {
 	for _, size := range []int{128, 192, 256} {
 		for _, operation := range []string{"EncryptData", "DecryptData"} {
 			kind := map[string]string{"EncryptData": "EncryptExtIV", "DecryptData": "Decrypt"}[operation]
 			path := fmt.Sprintf("ciphers/AES/GCM/gcm%s%d.rsp", kind, size)
-			records, err := vectors.records(path)
+			records, err := vectors.Records(path)
 			if err != nil {
 				return err
 			}
@@ -99,16 +102,16 @@ func (p *plan) addCiphers(vectors *nist) error {
 }
 
 // aeadOf reads a vector and checks its sizes against the sizes of its section.
-func aeadOf(r record) (aead, error) {
+func aeadOf(r cavs.Record) (aead, error) {
 	var a aead
-	for field, to := range map[string]*[]byte{"Key": &a.key, "IV": &a.nonce, "AAD": &a.additional, "PT": &a.plaintext, "CT": &a.ciphertext, "Tag": &a.tag} {
-		data, err := r.bytes(field)
+	for field, to := range map[string]*[]byte{"Key": &a.key, "IV": &a.Nonce, "AAD": &a.Additional, "PT": &a.plaintext, "CT": &a.Ciphertext, "Tag": &a.Tag} {
+		data, err := r.Bytes(field)
 		if err != nil {
 			return a, err
 		}
 		*to = data
 	}
-	for field, found := range map[string]int{"Keylen": len(a.key), "IVlen": len(a.nonce), "AADlen": len(a.additional), "PTlen": len(a.ciphertext), "Taglen": len(a.tag)} {
+	for field, found := range map[string]int{"Keylen": len(a.key), "IVlen": len(a.Nonce), "AADlen": len(a.Additional), "PTlen": len(a.Ciphertext), "Taglen": len(a.Tag)} {
 		if want, err := strconv.Atoi(r[field]); err != nil || want != 8*found {
 			return a, fmt.Errorf("found %d bits where the section says %s is %q", 8*found, field, r[field])
 		}
@@ -116,10 +119,10 @@ func aeadOf(r record) (aead, error) {
 	return a, nil
 }
 
-func encrypting(a aead, profile string, due []refusal) func(context.Context, *client) verdict {
-	return func(ctx context.Context, c *client) verdict { return a.encrypts(ctx, c, profile, due) }
+func encrypting(a aead, profile string, due []refusal) func(context.Context, *wire.Client) verdict {
+	return func(ctx context.Context, c *wire.Client) verdict { return a.encrypts(ctx, c, profile, due) }
 }
 
-func decrypting(a aead, profile string, due []refusal, forged bool) func(context.Context, *client) verdict {
-	return func(ctx context.Context, c *client) verdict { return a.decrypts(ctx, c, profile, due, forged) }
+func decrypting(a aead, profile string, due []refusal, forged bool) func(context.Context, *wire.Client) verdict {
+	return func(ctx context.Context, c *wire.Client) verdict { return a.decrypts(ctx, c, profile, due, forged) }
 }

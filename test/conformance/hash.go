@@ -9,6 +9,9 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+
+	"github.com/crypto-broker/crypto-broker-operator/test/conformance/cavs"
+	"github.com/crypto-broker/crypto-broker-operator/test/conformance/wire"
 )
 
 // hashFiles are the beginnings of the names of NIST's files.
@@ -30,13 +33,13 @@ var hashFiles = []struct{ path, algorithm string }{
 
 const fromCAVS = "NIST CAVS"
 
-func (p *plan) addHashes(vectors *nist) error {
+func (p *plan) addHashes(vectors *cavs.Vectors) error {
 	for _, file := range hashFiles {
 		profile, due := p.profiles.hash(file.algorithm)
 		at := row{"HashData", file.algorithm, fromCAVS}
 		for _, kind := range []string{"ShortMsg", "LongMsg"} {
 			path := "hashes/" + file.path + kind + ".rsp"
-			records, err := vectors.records(path)
+			records, err := vectors.Records(path)
 			if err != nil {
 				return err
 			}
@@ -48,7 +51,7 @@ func (p *plan) addHashes(vectors *nist) error {
 				if err != nil {
 					return fmt.Errorf("%s: %w", path, err)
 				}
-				p.add(at, fmt.Sprintf("%s, Len %s", path, r["Len"]), func(ctx context.Context, c *client) verdict {
+				p.add(at, fmt.Sprintf("%s, Len %s", path, r["Len"]), func(ctx context.Context, c *wire.Client) verdict {
 					return judgeHash(ctx, c, profile, due, message, digest)
 				})
 			}
@@ -67,8 +70,8 @@ func (p *plan) addHashes(vectors *nist) error {
 }
 
 // hashed returns the message and the digest of a vector.
-func hashed(r record) (message, digest []byte, err error) {
-	if message, err = r.bytes("Msg"); err != nil {
+func hashed(r cavs.Record) (message, digest []byte, err error) {
+	if message, err = r.Bytes("Msg"); err != nil {
 		return nil, nil, err
 	}
 	if length, given := r["Len"]; given {
@@ -82,12 +85,12 @@ func hashed(r record) (message, digest []byte, err error) {
 	if _, extendable := r["Output"]; extendable {
 		field = "Output"
 	}
-	digest, err = r.bytes(field)
+	digest, err = r.Bytes(field)
 	return message, digest, err
 }
 
-func judgeHash(ctx context.Context, c *client, profile string, due []refusal, message, digest []byte) verdict {
-	hexadecimal, raw, err := c.hash(ctx, profile, message)
+func judgeHash(ctx context.Context, c *wire.Client, profile string, due []refusal, message, digest []byte) verdict {
+	hexadecimal, raw, err := c.Hash(ctx, profile, message)
 	switch {
 	case len(due) > 0:
 		return judgeRefusal(err, due)
@@ -101,11 +104,11 @@ func judgeHash(ctx context.Context, c *client, profile string, due []refusal, me
 
 // addOtherLengths adds vectors of SHAKE with other lengths than profiles have. Outputs of
 // different lengths begin with the same bytes, and only these are compared.
-func (p *plan) addOtherLengths(vectors *nist, file, algorithm string) error {
+func (p *plan) addOtherLengths(vectors *cavs.Vectors, file, algorithm string) error {
 	profile, _ := p.profiles.hash(algorithm)
 	at := row{"HashData", algorithm + ", common part", fromCAVS}
 	path := "hashes/" + file + "VariableOut.rsp"
-	records, err := vectors.records(path)
+	records, err := vectors.Records(path)
 	if err != nil {
 		return err
 	}
@@ -117,8 +120,8 @@ func (p *plan) addOtherLengths(vectors *nist, file, algorithm string) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
-		p.addSome(4, at, path+", COUNT "+r["COUNT"], func(ctx context.Context, c *client) verdict {
-			raw, err := c.hashRaw(ctx, profile, message)
+		p.addSome(4, at, path+", COUNT "+r["COUNT"], func(ctx context.Context, c *wire.Client) verdict {
+			raw, err := c.HashRaw(ctx, profile, message)
 			if err != nil {
 				return failed("%v", err)
 			}
@@ -130,7 +133,7 @@ func (p *plan) addOtherLengths(vectors *nist, file, algorithm string) error {
 		})
 	}
 	at = row{"HashData", algorithm, fromCAVS}
-	records, err = vectors.records("hashes/" + file + "Monte.rsp")
+	records, err = vectors.Records("hashes/" + file + "Monte.rsp")
 	if err != nil {
 		return err
 	}
@@ -147,11 +150,11 @@ const chainLength = 1000
 
 // addMonteCarlo adds NIST's chains of digests. Each chain begins with the last digest of
 // the chain before. These digests are published, so the chains can run in parallel.
-func (p *plan) addMonteCarlo(vectors *nist, file, algorithm string) error {
+func (p *plan) addMonteCarlo(vectors *cavs.Vectors, file, algorithm string) error {
 	profile, due := p.profiles.hash(algorithm)
 	at := row{"HashData", algorithm + ", Monte Carlo", fromCAVS}
 	path := "hashes/" + file + "Monte.rsp"
-	records, err := vectors.records(path)
+	records, err := vectors.Records(path)
 	if err != nil {
 		return err
 	}
@@ -162,7 +165,7 @@ func (p *plan) addMonteCarlo(vectors *nist, file, algorithm string) error {
 	}
 	for _, r := range records {
 		if _, first := r["Seed"]; first {
-			if seed, err = r.bytes("Seed"); err != nil {
+			if seed, err = r.Bytes("Seed"); err != nil {
 				return fmt.Errorf("%s: %w", path, err)
 			}
 		}
@@ -170,11 +173,11 @@ func (p *plan) addMonteCarlo(vectors *nist, file, algorithm string) error {
 			continue // the section's own lines
 		}
 		begin := seed
-		end, err := r.bytes("MD")
+		end, err := r.Bytes("MD")
 		if err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
-		p.addSome(50, at, path+", COUNT "+r["COUNT"], func(ctx context.Context, c *client) verdict {
+		p.addSome(50, at, path+", COUNT "+r["COUNT"], func(ctx context.Context, c *wire.Client) verdict {
 			digest, err := chain(ctx, c, profile, begin)
 			switch {
 			case len(due) > 0:
@@ -191,10 +194,10 @@ func (p *plan) addMonteCarlo(vectors *nist, file, algorithm string) error {
 
 // sha2Chain is the Monte Carlo test of SHA-1 and SHA-2 (SHAVS, section 6.4):
 // each message is the three digests before it.
-func sha2Chain(ctx context.Context, c *client, profile string, seed []byte) ([]byte, error) {
+func sha2Chain(ctx context.Context, c *wire.Client, profile string, seed []byte) ([]byte, error) {
 	a, b, last := seed, seed, seed
 	for range chainLength {
-		digest, err := c.hashRaw(ctx, profile, bytes.Join([][]byte{a, b, last}, nil))
+		digest, err := c.HashRaw(ctx, profile, bytes.Join([][]byte{a, b, last}, nil))
 		if err != nil {
 			return nil, err
 		}
@@ -205,10 +208,10 @@ func sha2Chain(ctx context.Context, c *client, profile string, seed []byte) ([]b
 
 // sha3Chain is the Monte Carlo test of SHA-3 (SHA3VS, section 6.2.3): each
 // message is the digest before it.
-func sha3Chain(ctx context.Context, c *client, profile string, seed []byte) ([]byte, error) {
+func sha3Chain(ctx context.Context, c *wire.Client, profile string, seed []byte) ([]byte, error) {
 	last := seed
 	for range chainLength {
-		digest, err := c.hashRaw(ctx, profile, last)
+		digest, err := c.HashRaw(ctx, profile, last)
 		if err != nil {
 			return nil, err
 		}

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/crypto-broker/crypto-broker-operator/test/conformance/wire"
 	"github.com/crypto-broker/crypto-broker-operator/test/measurement"
 	"github.com/crypto-broker/crypto-broker-operator/test/runner"
 )
@@ -69,11 +70,11 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.stop()) }()
-	client, err := connect(b.socket)
+	client, err := wire.Connect(b.socket)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, client.close()) }()
+	defer func() { err = errors.Join(err, client.Close()) }()
 	results, err := plan.run(ctx, client)
 	if err != nil {
 		return err

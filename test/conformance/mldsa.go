@@ -12,6 +12,8 @@ import (
 	"github.com/cloudflare/circl/sign/mldsa/mldsa44"
 	"github.com/cloudflare/circl/sign/mldsa/mldsa65"
 	"github.com/cloudflare/circl/sign/mldsa/mldsa87"
+
+	"github.com/crypto-broker/crypto-broker-operator/test/conformance/wire"
 )
 
 // fromCIRCL is an implementation of ML-DSA and HPKE that is independent of the broker's. Signatures
@@ -79,8 +81,8 @@ func newCrossCheck(algorithm, profile string, scheme sign.Scheme, number uint64)
 }
 
 // brokerSigns lets the other implementation verify a signature of the broker.
-func (c *crossCheck) brokerSigns(ctx context.Context, to *client) verdict {
-	signature, err := to.sign(ctx, c.profile, c.private, c.message, formatRAW)
+func (c *crossCheck) brokerSigns(ctx context.Context, to *wire.Client) verdict {
+	signature, err := to.Sign(ctx, c.profile, c.private, c.message, wire.FormatRAW)
 	switch {
 	case err != nil:
 		return failed("%v", err)
@@ -92,14 +94,14 @@ func (c *crossCheck) brokerSigns(ctx context.Context, to *client) verdict {
 
 // brokerVerifies lets the broker verify a signature of the other implementation, and the
 // same signature with one bit changed.
-func (c *crossCheck) brokerVerifies(ctx context.Context, to *client) verdict {
+func (c *crossCheck) brokerVerifies(ctx context.Context, to *wire.Client) verdict {
 	signature := c.scheme.Sign(c.key, c.message, nil)
-	good, err := to.verify(ctx, c.profile, c.pk, c.message, signature, formatRAW)
+	good, err := to.Verify(ctx, c.profile, c.pk, c.message, signature, wire.FormatRAW)
 	if err != nil || !good {
 		return failed("the broker does not call CIRCL's signature valid: %t, %v", good, err)
 	}
 	signature[len(c.message)%len(signature)] ^= 1
-	if forged, err := to.verify(ctx, c.profile, c.pk, c.message, signature, formatRAW); err != nil || forged {
+	if forged, err := to.Verify(ctx, c.profile, c.pk, c.message, signature, wire.FormatRAW); err != nil || forged {
 		return failed("the broker does not call a changed signature not valid: %t, %v", forged, err)
 	}
 	return passed()

@@ -10,6 +10,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/crypto-broker/crypto-broker-operator/test/conformance/cavs"
+	"github.com/crypto-broker/crypto-broker-operator/test/conformance/wire"
 	"github.com/crypto-broker/crypto-broker-operator/test/runner"
 )
 
@@ -34,12 +36,12 @@ func newPlan(quick bool) *plan {
 	return &plan{quick: quick, profiles: newProfileSet(), strides: map[row]int{}, leftOut: map[row]map[string]int{}}
 }
 
-func (p *plan) add(r row, name string, run func(context.Context, *client) verdict) {
+func (p *plan) add(r row, name string, run func(context.Context, *wire.Client) verdict) {
 	p.vectors = append(p.vectors, vector{r, name, run})
 }
 
 // addSome adds all vectors, or in a quick run one of every few.
-func (p *plan) addSome(every int, r row, name string, run func(context.Context, *client) verdict) {
+func (p *plan) addSome(every int, r row, name string, run func(context.Context, *wire.Client) verdict) {
 	n := p.strides[r]
 	p.strides[r]++
 	if !p.quick || n%every == 0 {
@@ -57,11 +59,11 @@ func (p *plan) leave(r row, reason string) {
 }
 
 func (p *plan) addVectors(ctx context.Context, o options) (err error) {
-	nist, err := openNIST(ctx, o.cache)
+	nist, err := cavs.Open(ctx, o.cache)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, nist.close()) }()
+	defer func() { err = errors.Join(err, nist.Close()) }()
 	for _, add := range []func() error{
 		func() error { return p.addHashes(nist) },
 		func() error { return p.addCiphers(nist) },
@@ -78,12 +80,12 @@ func (p *plan) addVectors(ctx context.Context, o options) (err error) {
 			return err
 		}
 	}
-	p.sources = append(p.sources, nist.source(), wycheproofSource(), circlSource(), tinkSource(), zlintSource())
+	p.sources = append(p.sources, cavsSource(), wycheproofSource(), circlSource(), tinkSource(), zlintSource())
 	return nil
 }
 
 // run sends all vectors and counts the answers.
-func (p *plan) run(ctx context.Context, c *client) (*results, error) {
+func (p *plan) run(ctx context.Context, c *wire.Client) (*results, error) {
 	r := newResults(p)
 	runner.Progress("sending %d vectors", len(p.vectors))
 	group, ctx := errgroup.WithContext(ctx)

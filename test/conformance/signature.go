@@ -12,6 +12,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/crypto-broker/crypto-broker-operator/test/conformance/wire"
 )
 
 // The broker's messages about keys that it refuses.
@@ -41,8 +43,8 @@ type verification struct {
 	otherwise string
 }
 
-func (v verification) run(ctx context.Context, c *client) verdict {
-	valid, err := c.verify(ctx, v.profile, v.key, v.message, v.signature, v.format)
+func (v verification) run(ctx context.Context, c *wire.Client) verdict {
+	valid, err := c.Verify(ctx, v.profile, v.key, v.message, v.signature, v.format)
 	if len(v.due) > 0 {
 		return judgeRefusal(err, v.due)
 	}
@@ -122,7 +124,7 @@ func addRSA(p *plan, file string, group wycheproofGroup, test wycheproofTest) er
 }
 
 func rsaVerification(group wycheproofGroup) verification {
-	v := verification{key: group.PublicKeyDER, format: formatRAW}
+	v := verification{key: group.PublicKeyDER, format: wire.FormatRAW}
 	if group.KeySize < smallestRSAKey {
 		v.due = []refusal{{"an RSA key of less than 2048 bits", sayingSize}}
 	}
@@ -152,7 +154,7 @@ func addPSS(p *plan, file string, group wycheproofGroup, test wycheproofTest) er
 }
 
 func addEdDSA(p *plan, file string, group wycheproofGroup, test wycheproofTest) error {
-	v := verification{key: group.PublicKeyDER, format: formatRAW}
+	v := verification{key: group.PublicKeyDER, format: wire.FormatRAW}
 	if strings.HasPrefix(file, "ed448_") {
 		v.due = []refusal{{"an Ed448 key", sayingAlgorithm}}
 	}
@@ -172,7 +174,7 @@ func addMLDSA(p *plan, file string, group wycheproofGroup, test wycheproofTest) 
 	if err != nil {
 		return err
 	}
-	v := verification{key: key, format: formatRAW, badKey: slices.Contains(test.Flags, "IncorrectPublicKeyLength")}
+	v := verification{key: key, format: wire.FormatRAW, badKey: slices.Contains(test.Flags, "IncorrectPublicKeyLength")}
 	if len(test.Context) > 0 {
 		v.otherwise = reasonContext
 	}

@@ -10,6 +10,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/crypto-broker/crypto-broker-operator/test/conformance/cavs"
+	"github.com/crypto-broker/crypto-broker-operator/test/conformance/wire"
 )
 
 // SignData can be compared with vectors if key and message determine the signature: for
@@ -18,16 +21,16 @@ import (
 
 const fromEd25519Authors = "Ed25519 authors"
 
-func (p *plan) addEd25519Signing(vectors *nist) error {
+func (p *plan) addEd25519Signing(vectors *cavs.Vectors) error {
 	const path = "asymmetric/Ed25519/sign.input"
-	f, err := vectors.open(path)
+	f, err := vectors.File(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	profile, _ := p.profiles.signature("ed25519", "")
 	scanner := bufio.NewScanner(f)
-	scanner.Buffer(nil, maxLine)
+	scanner.Buffer(nil, cavs.MaxLine)
 	line := 0
 	for scanner.Scan() {
 		line++
@@ -54,16 +57,16 @@ func (p *plan) addEd25519Signing(vectors *nist) error {
 		}
 		name := fmt.Sprintf("%s, line %d", path, line)
 		p.addSome(4, row{"SignData", profile, fromEd25519Authors}, name, signing(profile, private, message, signature, nil))
-		v := verification{profile: profile, key: public, message: message, signature: signature, format: formatRAW, result: resultValid}
+		v := verification{profile: profile, key: public, message: message, signature: signature, format: wire.FormatRAW, result: resultValid}
 		p.addSome(4, row{"VerifyData", profile, fromEd25519Authors}, name, v.run)
 	}
 	return scanner.Err()
 }
 
 // signing sends a vector whose signature is deterministic.
-func signing(profile string, key, message, signature []byte, due []refusal) func(context.Context, *client) verdict {
-	return func(ctx context.Context, c *client) verdict {
-		got, err := c.sign(ctx, profile, key, message, formatRAW)
+func signing(profile string, key, message, signature []byte, due []refusal) func(context.Context, *wire.Client) verdict {
+	return func(ctx context.Context, c *wire.Client) verdict {
+		got, err := c.Sign(ctx, profile, key, message, wire.FormatRAW)
 		switch {
 		case len(due) > 0:
 			return judgeRefusal(err, due)
@@ -123,12 +126,12 @@ func addMLDSASigning(p *plan, file string, group wycheproofGroup, test wycheproo
 	if err != nil {
 		return err
 	}
-	p.add(at, test.name(file), func(ctx context.Context, c *client) verdict {
-		signature, err := c.sign(ctx, profile, private, *test.Message, formatRAW)
+	p.add(at, test.name(file), func(ctx context.Context, c *wire.Client) verdict {
+		signature, err := c.Sign(ctx, profile, private, *test.Message, wire.FormatRAW)
 		if err != nil {
 			return failed("%v", err)
 		}
-		valid, err := c.verify(ctx, profile, key, *test.Message, signature, formatRAW)
+		valid, err := c.Verify(ctx, profile, key, *test.Message, signature, wire.FormatRAW)
 		switch {
 		case err != nil:
 			return failed("verifying what was signed: %v", err)

@@ -8,15 +8,14 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
-	"errors"
 	"fmt"
-	"io"
 
 	tinkaead "github.com/tink-crypto/tink-go/v2/aead/subtle"
 	tinkkwp "github.com/tink-crypto/tink-go/v2/kwp/subtle"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine/segment"
+	"github.com/crypto-broker/crypto-broker-operator/test/conformance/wire"
 )
 
 // The vectors of this file go through the socket. Tink wraps and unwraps the data keys and encrypts
@@ -92,8 +91,8 @@ func (p *plan) addStreamCalls() error {
 				plaintext := newStream(size).plaintext
 				return streamCall{w, key, profile, context, plaintext}
 			}
-			p.add(row{"EncryptStream", name, fromTink}, at, func(ctx context.Context, c *client) verdict { return made().encrypts(ctx, c) })
-			p.add(row{"DecryptStream", name, fromTink}, at, func(ctx context.Context, c *client) verdict { return made().decrypts(ctx, c) })
+			p.add(row{"EncryptStream", name, fromTink}, at, func(ctx context.Context, c *wire.Client) verdict { return made().encrypts(ctx, c) })
+			p.add(row{"DecryptStream", name, fromTink}, at, func(ctx context.Context, c *wire.Client) verdict { return made().decrypts(ctx, c) })
 		}
 	}
 	return nil
@@ -134,8 +133,8 @@ func (s streamCall) data(dataKey []byte) stream {
 }
 
 // encrypts lets Tink decrypt what EncryptStream returns.
-func (s streamCall) encrypts(ctx context.Context, c *client) verdict {
-	encrypted, err := c.stream(ctx, methodEncryptStream, message{}.text(1, s.profile).text(2, wrappingKeyID).bytes(4, s.context), s.plaintext)
+func (s streamCall) encrypts(ctx context.Context, c *wire.Client) verdict {
+	encrypted, err := c.EncryptStream(ctx, s.profile, wrappingKeyID, s.context, s.plaintext)
 	if err != nil {
 		return failed("%v", err)
 	}
@@ -156,7 +155,7 @@ func (s streamCall) encrypts(ctx context.Context, c *client) verdict {
 }
 
 // decrypts lets DecryptStream decrypt what Tink wrapped and encrypted, whole and without its last byte.
-func (s streamCall) decrypts(ctx context.Context, c *client) verdict {
+func (s streamCall) decrypts(ctx context.Context, c *wire.Client) verdict {
 	dataKey := make([]byte, segment.KeySize)
 	_, _ = rand.Read(dataKey) // never returns an error
 	wrapped, err := s.wrap(s.key, dataKey, s.header())
@@ -170,62 +169,13 @@ func (s streamCall) decrypts(ctx context.Context, c *client) verdict {
 	wrappedKey := append(s.header(), wrapped...)
 	encrypted := binary.BigEndian.AppendUint16([]byte(streamMagic), uint16(len(wrappedKey))) //nolint:gosec // a few hundred bytes
 	encrypted = append(append(encrypted, wrappedKey...), data...)
-	start := message{}.text(1, s.profile).bytes(4, s.context)
-	found, err := c.stream(ctx, methodDecryptStream, start, encrypted)
+	found, err := c.DecryptStream(ctx, s.profile, s.context, encrypted)
 	if err != nil {
 		return failed("%v", err)
 	}
-	_, err = c.stream(ctx, methodDecryptStream, start, encrypted[:len(encrypted)-1])
+	_, err = c.DecryptStream(ctx, s.profile, s.context, encrypted[:len(encrypted)-1])
 	if v := judgeRefusal(err, []refusal{{"a cut stream", "does not authenticate"}, {"a cut stream", "the end of the stream is missing"}}); v.failed != "" {
 		return v
 	}
 	return judgeEqual("the plaintext", found, s.plaintext)
-}
-
-// streamChunk is the size of a chunk in bytes. It is no divisor of the size of a segment.
-const streamChunk = 50_000
-
-// stream sends a start and the input in chunks, and returns the chunks of the replies.
-func (c *client) stream(ctx context.Context, method string, start message, input []byte) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
-	defer cancel()
-	call, err := c.newStream(ctx, method)
-	if err != nil {
-		return nil, err
-	}
-	go func() {
-		// The replies have the reason of an error.
-		if call.SendMsg(message{}.bytes(1, start)) != nil {
-			return
-		}
-		for len(input) > 0 {
-			n := min(streamChunk, len(input))
-			if call.SendMsg(message{}.bytes(2, input[:n])) != nil {
-				return
-			}
-			input = input[n:]
-		}
-		_ = call.CloseSend() // it never fails
-	}()
-	var output []byte
-	for ended := false; ; {
-		var data []byte
-		switch err := call.RecvMsg(&data); {
-		case errors.Is(err, io.EOF) && ended:
-			return output, nil
-		case errors.Is(err, io.EOF):
-			return nil, errors.New("the call succeeded, and its replies have no end")
-		case err != nil:
-			return nil, err
-		}
-		r, err := parseReply(data)
-		if err != nil {
-			return nil, err
-		}
-		if ended {
-			return nil, errors.New("there is a reply after the end")
-		}
-		output = append(output, r.bytes[2]...)
-		_, ended = r.bytes[1]
-	}
 }

@@ -11,6 +11,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/crypto-broker/crypto-broker-operator/test/conformance/wire"
 )
 
 // row groups vectors whose results are counted together.
@@ -20,7 +22,7 @@ type row struct{ operation, algorithm, source string }
 type vector struct {
 	row
 	name string // where it is in its source
-	run  func(context.Context, *client) verdict
+	run  func(context.Context, *wire.Client) verdict
 }
 
 // verdict is the result of a vector. Its zero value means that the vector passed.

@@ -16,6 +16,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine/wrap"
+	"github.com/crypto-broker/crypto-broker-operator/test/conformance/wire"
 )
 
 // The vectors of this file and of hpke.go and stream.go call the packages of the broker,
@@ -167,6 +168,6 @@ func addHKDF(p *plan, file string, _ wycheproofGroup, test wycheproofTest) error
 }
 
 // inProcess returns the run of a vector that needs no broker.
-func inProcess(judge func() verdict) func(context.Context, *client) verdict {
-	return func(context.Context, *client) verdict { return judge() }
+func inProcess(judge func() verdict) func(context.Context, *wire.Client) verdict {
+	return func(context.Context, *wire.Client) verdict { return judge() }
 }

