@@ -169,7 +169,7 @@ func (s *Service) read(token string, who caller.Caller) (*release, error) {
 
 // respond returns the results for the data keys that [release.locate] has found. Peers are asked while this service works on its own.
 func (r *release) respond(ctx context.Context, asked federation.Request) (*kas.RewrapResponse, error) {
-	ctx, cancel := context.WithCancel(ctx) // ends what peers do if this service fails
+	ctx, cancel := context.WithCancel(ctx) // ends the requests to peers if this service fails
 	defer cancel()
 	gather := r.askPeers(ctx, asked)
 	response := &kas.RewrapResponse{SessionPublicKey: r.recipient.SessionKey()}

@@ -115,7 +115,7 @@ Usage:
   gateway access        try policies, also those in Rego; see gateway access --help
   gateway version       print the version
 
-The cluster is the one of the pod's service account, or else of the file that the environment variable
+The cluster comes from the pod's service account, or else from the file that the environment variable
 KUBECONFIG names. KeyProviders and ClusterKeyProviders say which key managers there are. The signed profiles
 of a pod's namespace say which keys the pod may use. A wrong value ends the program with exit code 2 and a
 sentence that says what was expected.

@@ -104,7 +104,7 @@ func mayWeaken(ctx context.Context, client kubernetes.Interface, source downgrad
 		}},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		return fmt.Errorf("it could not be found out whether you may allow this: %w", err)
+		return fmt.Errorf("find out whether you may allow this: %w", err)
 	}
 	if review.Status.Allowed && !review.Status.Denied {
 		return nil

@@ -60,7 +60,7 @@ Usage:
   operator check      ask the API server whether the webhooks answer, and end; helm test runs this
   operator version    print the version
 
-The cluster is the one of the pod's service account, or else of the file that the environment variable
+The cluster comes from the pod's service account, or else from the file that the environment variable
 KUBECONFIG names. A wrong value ends the program with exit code 2 and a sentence that says what was expected.
 
 Flags:

@@ -21,8 +21,9 @@ func (c *comparison) session(old, changed side) {
 	listed := func(protocol string) bool {
 		return slices.ContainsFunc(before.Protocols, func(was string) bool { return strings.EqualFold(was, protocol) })
 	}
-	// A version that authenticates the broker is not weaker than another version, unless a quantum
-	// computer can decrypt later what was recorded, where it never could.
+	// An added version that authenticates the broker is not weaker. An exception is a profile all of
+	// whose versions resisted quantum computers: then an added version must resist them as well,
+	// because recorded sessions could be decrypted later.
 	resisted := !slices.ContainsFunc(before.Protocols, func(protocol string) bool { return !resistsQuantum(protocol) })
 	added := slices.DeleteFunc(slices.Clone(after.Protocols), func(protocol string) bool {
 		return listed(protocol) || isNative(protocol) && (!resisted || resistsQuantum(protocol))

@@ -38,7 +38,7 @@ func newBaselines(namespaces *state.Store, sealer *sealer, record *record.Record
 func (b *baselines) read(ctx context.Context, from sources) (downgrade.State, error) {
 	last, served, err := b.record.Of(ctx, from.namespace)
 	if err != nil {
-		return downgrade.State{}, fmt.Errorf("whether the namespace was served before could not be found out: %w", err)
+		return downgrade.State{}, fmt.Errorf("find out whether the namespace was served before: %w", err)
 	}
 	if !served {
 		if from.found == nil {

@@ -121,7 +121,7 @@ func look[T client.Object](ctx context.Context, g *guard, kind guarded[T], autho
 
 	effect, err := g.effects.of(ctx, objectOr(before, has[0]), objectOr(after, has[1]))
 	if err != nil {
-		return admission.Errored(http.StatusInternalServerError, fmt.Errorf("whether a profile becomes weaker could not be found out: %w", err))
+		return admission.Errored(http.StatusInternalServerError, fmt.Errorf("find out whether a profile becomes weaker: %w", err))
 	}
 	if len(effect.withheld) > 0 {
 		return marked(admission.Denied(effect.refusal(subject, !has[0])), weakerRefused)
@@ -213,7 +213,7 @@ func (g *guard) mayWeaken(ctx context.Context, author authenticationv1.UserInfo,
 	}
 	answer, err := g.review(ctx, review)
 	if err != nil {
-		return "", fmt.Errorf("whether %q may make %s weaker could not be found out: %w", author.Username, source, err)
+		return "", fmt.Errorf("find out whether %q may make %s weaker: %w", author.Username, source, err)
 	}
 	if answer.Status.Allowed && !answer.Status.Denied {
 		return "", nil

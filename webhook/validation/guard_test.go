@@ -108,12 +108,12 @@ func TestTheGuardFailsClosed(t *testing.T) {
 		failure error
 		says    string
 	}{
-		"when the API server does not answer who may": {shopServing(t, before), annotated, errors.New("it is busy"), `whether "alice" may make CryptoProfile "payments" weaker could not be found out: it is busy`},
+		"when the API server does not answer who may": {shopServing(t, before), annotated, errors.New("it is busy"), `find out whether "alice" may make CryptoProfile "payments" weaker: it is busy`},
 		"when the namespace can't be read": {interceptor.NewClient(shopServing(t, before), interceptor.Funcs{
 			List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
 				return errors.New("the cache is not there")
 			},
-		}), after, nil, "whether a profile becomes weaker could not be found out: the cache is not there"},
+		}), after, nil, "find out whether a profile becomes weaker: the cache is not there"},
 		"when what was served can't be read": {apiServerWith(t, fixture.Namespace("shop", nil), unreadable, before), after, nil, "ConfigMap shop/crypto-broker-profiles: the set of profiles can't be read"},
 	} {
 		t.Run(sentence, func(t *testing.T) {

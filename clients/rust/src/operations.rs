@@ -405,7 +405,7 @@ impl Call<SignCertificate> {
         self
     }
 
-    /// Sets the subject (RFC 4514), instead of the one of the request.
+    /// Sets the subject (RFC 4514), instead of the subject in the request.
     pub fn subject(mut self, name: impl Into<String>) -> Self {
         self.operation.0.subject = Some(name.into());
         self
@@ -453,7 +453,7 @@ impl Call<SignData> {
         self
     }
 
-    /// Sets the encoding of the signature, instead of the one of the profile.
+    /// Sets the encoding of the signature, instead of the encoding that the profile has.
     pub fn format(mut self, format: SignatureFormat) -> Self {
         self.operation.0.signature_format = format as i32;
         self

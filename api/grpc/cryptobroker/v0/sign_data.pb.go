@@ -25,11 +25,11 @@ const (
 
 // SignatureFormat is how a signature is written.
 //
-// RAW is r and s of ECDSA, each as long as the order of the curve and joined, or
-// else what the algorithm yields. DER is an ECDSA-Sig-Value (RFC 3279), or else
-// the same as RAW. PEM is what DER yields with the label SIGNATURE. CMS is a
-// detached SignedData (RFC 5652). The two signatures of a hybrid are the DER of a
-// sequence of octet strings.
+// RAW is the output of the algorithm. For ECDSA it is r and then s, each as long as
+// the order of the curve. DER is an ECDSA-Sig-Value (RFC 3279) for ECDSA, and the
+// same as RAW for other algorithms. PEM has the DER format with the label SIGNATURE.
+// CMS is a detached SignedData (RFC 5652). The two signatures of a hybrid are a
+// sequence of octet strings in DER.
 type SignatureFormat int32
 
 const (

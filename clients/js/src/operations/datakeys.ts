@@ -213,7 +213,7 @@ export interface RewrapKeyResult extends Described {
   /** The wrapped key for the same data key. It has the context of the request. */
   wrappedKey: Uint8Array;
   /**
-   * Whether the wrapped key is the one of the request, because a new one would have the same key,
+   * Whether the wrapped key is the key of the request, because a new one would have the same key,
    * version and algorithm.
    */
   unchanged: boolean;

@@ -311,7 +311,7 @@ func (x *Operation) GetRefused() bool {
 // Strength is a security strength (NIST SP 800-57 Part 1 Rev. 5, section 5.6.1).
 type Strength struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// An attack takes about 2 to the power of bits operations.
+	// The strength in bits. An attack takes about 2^bits operations.
 	Bits int32 `protobuf:"varint,1,opt,name=bits,proto3" json:"bits,omitempty"`
 	// The weakest use that the profile allows, which is why the strength is not higher.
 	Limit         string `protobuf:"bytes,2,opt,name=limit,proto3" json:"limit,omitempty"`

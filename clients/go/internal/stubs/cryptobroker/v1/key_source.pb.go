@@ -102,8 +102,8 @@ type KeySource_KeyId struct {
 }
 
 type KeySource_RawKey struct {
-	// The key itself: the 16, 24 or 32 bytes of an AES key, or a key pair's key
-	// in PEM or DER, at most 64 KiB.
+	// The key itself: the 16, 24 or 32 bytes of an AES key, or the private or
+	// public key of a key pair in PEM or DER, at most 64 KiB.
 	RawKey []byte `protobuf:"bytes,2,opt,name=raw_key,json=rawKey,proto3,oneof"`
 }
 

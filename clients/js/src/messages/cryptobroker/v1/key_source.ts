@@ -19,8 +19,8 @@ export interface KeySource {
     | string
     | undefined;
   /**
-   * The key itself: the 16, 24 or 32 bytes of an AES key, or a key pair's key
-   * in PEM or DER, at most 64 KiB.
+   * The key itself: the 16, 24 or 32 bytes of an AES key, or the private or
+   * public key of a key pair in PEM or DER, at most 64 KiB.
    */
   rawKey?: Uint8Array | undefined;
 }
