@@ -135,8 +135,8 @@ const (
 	ReasonUnderstood = "Understood"
 	// ReasonInUse says that all key access services use the object as it is.
 	ReasonInUse = "InUse"
-	// ReasonHeldBack says that the object as it is does not count, because another
-	// one is wrong.
+	// ReasonHeldBack says that a key access service still uses an earlier form of the
+	// object, because another object is wrong.
 	ReasonHeldBack = "HeldBack"
 	// ReasonNoService says that no key access service has answered the operator.
 	ReasonNoService = "NoService"

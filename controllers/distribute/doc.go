@@ -14,8 +14,8 @@
 //
 // # How it is confirmed
 //
-// The answer of the broker on its status port is the only confirmation; the annotation
-// and the ConfigMap are none. A broker is asked 0.3 s after the annotation and then every
+// Only the answer of the broker on its status port is a confirmation. The annotation and
+// the ConfigMap do not show what the broker serves. A broker is asked 0.3 s after the annotation and then every
 // 0.25 s; while more than 100 annotations wait, first after 1.25 s. A pod that still serves another set 1.5 s after the
 // annotation gets a new value, at most [MaxTries] times. Then it is left to its
 // kubelet's own resync, and a condition and an event say so. A broker that can't be asked

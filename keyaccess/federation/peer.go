@@ -71,7 +71,7 @@ const (
 	Answered Ending = "answered"
 	// Failed says that the peer does not work. It is the only ending that counts for the breaker.
 	Failed Ending = "failed"
-	// Late says that the reply came too late, for which the peer is perhaps not to blame.
+	// Late says that the reply came too late. The cause may be the deadline of the caller or the network, and not the peer.
 	Late Ending = "late"
 	// Refused says that the peer does not accept the request.
 	Refused Ending = "refused"

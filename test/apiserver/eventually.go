@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// pauses are those between two calls of a condition. Most conditions hold after a moment. To ask a hundred times a second for
-// the others takes much processor time of the API server.
+// pauses are the pauses between two calls of a condition. Most conditions hold after a moment. For other conditions the pauses
+// grow, because a hundred calls a second take much processor time of the API server.
 var pauses = wait.Backoff{Duration: 10 * time.Millisecond, Factor: 1.5, Cap: 100 * time.Millisecond, Steps: math.MaxInt}
 
 // Eventually waits until holds returns no error. After three minutes, the test fails with the last

@@ -5,17 +5,14 @@
 package clientload
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/test/dialogue"
 )
 
 // The ways of calls: by the client of gRPC of the language, by our client with unary calls, and by our
@@ -56,12 +53,7 @@ type Measured struct {
 }
 
 // Program is a running program that makes loads.
-type Program struct {
-	cmd    *exec.Cmd
-	input  io.WriteCloser
-	output *bufio.Scanner
-	stderr bytes.Buffer
-}
+type Program struct{ dialogue *dialogue.Program }
 
 // Clients returns the names of all clients, sorted.
 func Clients(repository string) ([]string, error) {
@@ -90,54 +82,17 @@ func Start(ctx context.Context, repository, client, socket string, optimized boo
 	if optimized {
 		arguments = append(arguments, "--optimized")
 	}
-	p := &Program{cmd: exec.CommandContext(ctx, filepath.Join(drivers(repository), client, "run"), arguments...)}
-	p.cmd.Env = append(os.Environ(), "CRYPTO_BROKER_SOCKET="+socket)
-	p.cmd.Stderr = &p.stderr
-	var err error
-	if p.input, err = p.cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	output, err := p.cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	p.output = bufio.NewScanner(output)
-	return p, p.cmd.Start()
+	cmd := exec.CommandContext(ctx, filepath.Join(drivers(repository), client, "run"), arguments...)
+	cmd.Env = append(os.Environ(), "CRYPTO_BROKER_SOCKET="+socket)
+	p, err := dialogue.Start(cmd)
+	return &Program{p}, err
 }
 
-// Make makes a load and returns what the program has measured.
-func (p *Program) Make(l Load) (Measured, error) {
-	line, err := json.Marshal(l)
-	if err != nil {
-		return Measured{}, err
-	}
-	late := time.AfterFunc(patience+time.Duration(l.Millis)*time.Millisecond, func() { _ = p.cmd.Process.Kill() })
-	defer late.Stop()
-	if _, err := p.input.Write(append(line, '\n')); err != nil {
-		return Measured{}, p.broken(err)
-	}
-	if !p.output.Scan() {
-		return Measured{}, p.broken(errors.Join(p.output.Err(), errors.New("the program wrote no answer")))
-	}
-	var m Measured
-	if err := json.Unmarshal(p.output.Bytes(), &m); err != nil {
-		return Measured{}, fmt.Errorf("the program wrote %.200q: %w", p.output.Bytes(), err)
-	}
-	return m, nil
-}
-
-// broken returns an error with what the program has written to standard error, and ends the program.
-func (p *Program) broken(err error) error {
-	return fmt.Errorf("%w\n%w\n%s", err, errors.Join(p.cmd.Process.Kill(), p.cmd.Wait()), &p.stderr)
+// Make makes a load and returns what the program has measured. It kills the program if it does not answer.
+func (p *Program) Make(l Load) (m Measured, err error) {
+	err = p.dialogue.Ask(l, &m, patience+time.Duration(l.Millis)*time.Millisecond)
+	return m, err
 }
 
 // Close ends the program in order.
-func (p *Program) Close() error {
-	if err := p.input.Close(); err != nil {
-		return err
-	}
-	if err := p.cmd.Wait(); err != nil {
-		return fmt.Errorf("the program ended with %w\n%s", err, &p.stderr)
-	}
-	return nil
-}
+func (p *Program) Close() error { return p.dialogue.Close() }

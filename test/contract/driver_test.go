@@ -3,17 +3,13 @@
 package contract
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"os"
 	"os/exec"
+
+	"github.com/crypto-broker/crypto-broker-operator/test/dialogue"
 )
 
-// maxAnswer is more than any answer has, in bytes: a plaintext of a mebibyte in base64.
+// maxAnswer is larger in bytes than any message: a plaintext of 1 MiB, also in base64.
 const maxAnswer = 4 << 20
 
 // Call is a line to a driver.
@@ -58,62 +54,19 @@ type driver interface {
 }
 
 // program is a driver that is a program.
-type program struct {
-	cmd    *exec.Cmd
-	input  io.WriteCloser
-	output *bufio.Scanner
-	stderr bytes.Buffer
-}
+type program struct{ dialogue *dialogue.Program }
 
 // startProgram starts a driver for the broker at a socket.
 func startProgram(path, socket string, args ...string) (*program, error) {
-	p := &program{cmd: exec.Command(path, args...)}
-	p.cmd.Env = append(os.Environ(), "CRYPTO_BROKER_SOCKET="+socket)
-	p.cmd.Stderr = &p.stderr
-	var err error
-	if p.input, err = p.cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	output, err := p.cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	p.output = bufio.NewScanner(output)
-	p.output.Buffer(nil, maxAnswer)
-	return p, p.cmd.Start()
+	cmd := exec.Command(path, args...)
+	cmd.Env = append(os.Environ(), "CRYPTO_BROKER_SOCKET="+socket)
+	p, err := dialogue.Start(cmd)
+	return &program{p}, err
 }
 
-func (p *program) call(c Call) (Answer, error) {
-	line, err := json.Marshal(c)
-	if err != nil {
-		return Answer{}, err
-	}
-	if _, err := p.input.Write(append(line, '\n')); err != nil {
-		return Answer{}, p.broken(err)
-	}
-	if !p.output.Scan() {
-		return Answer{}, p.broken(errors.Join(p.output.Err(), errors.New("the driver wrote no answer")))
-	}
-	var answer Answer
-	decoder := json.NewDecoder(bytes.NewReader(p.output.Bytes()))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&answer); err != nil {
-		return Answer{}, fmt.Errorf("the driver wrote %.200q: %w", p.output.Bytes(), err)
-	}
-	return answer, nil
+func (p *program) call(c Call) (answer Answer, err error) {
+	err = p.dialogue.Ask(c, &answer, 0)
+	return answer, err
 }
 
-// broken returns an error with what the driver has written to standard error.
-func (p *program) broken(err error) error {
-	return fmt.Errorf("%w\n%w\n%s", err, errors.Join(p.cmd.Process.Kill(), p.cmd.Wait()), &p.stderr)
-}
-
-func (p *program) close() error {
-	if err := p.input.Close(); err != nil {
-		return err
-	}
-	if err := p.cmd.Wait(); err != nil {
-		return fmt.Errorf("the driver ended with %w\n%s", err, &p.stderr)
-	}
-	return nil
-}
+func (p *program) close() error { return p.dialogue.Close() }

@@ -16,10 +16,10 @@ import (
 // result is what one fault did.
 type result struct {
 	fault *fault
-	// lasted is from the beginning of the fault until its cause was gone.
+	// lasted is the time from the beginning of the fault until its cause was removed.
 	lasted time.Duration
-	// served and right are from then until the last broker served the newest profile, and
-	// until everything was right again. A negative value means a time before the end of the fault.
+	// served is the time from the end of the fault until the last broker served the newest profile,
+	// and right the time until everything was right again. A negative value is before the end.
 	served, right time.Duration
 	// servedAfterWrite is from the accepted change of the profile.
 	servedAfterWrite        time.Duration

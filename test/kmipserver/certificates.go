@@ -46,7 +46,7 @@ func template(name string) *x509.Certificate {
 	}
 }
 
-// issuing is a certificate that issues others.
+// issuing is the certificate of an authority with its key.
 type issuing struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey

@@ -356,8 +356,8 @@ impl<I: AsyncRead + Send + Unpin> Source<'_, I> {
     }
 }
 
-/// A message of a stream. A stream whose sender is gone without an end never ends by itself: the broker must not take a part of
-/// the data for the whole.
+/// A message of a stream. If the sender is dropped without an end, the stream does not end, because the broker would take a
+/// part of the data for the whole.
 enum Part<Q> {
     Message(Q),
     End,

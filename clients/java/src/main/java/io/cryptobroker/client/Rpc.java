@@ -12,7 +12,7 @@ import java.util.concurrent.locks.ReentrantLock;
 
 /** One call of gRPC, for one thread that sends and receives. */
 final class Rpc {
-  /** What the thread can do next: take a message, send one, or, with neither, read the status. */
+  /** The next step of the thread: take a message, send one, or, with neither, read the status. */
   record Event(byte[] message, boolean ready) {}
 
   private final ClientCall<byte[], byte[]> call;
