@@ -57,7 +57,7 @@ func keyAccess() *dashboard.DashboardBuilder {
 			query{sum("result", rate(ofService("issuer_fetches_total"))), "{{result}}"})).
 		WithPanel(lines("Hit rate of data keys", "percentunit", 12, "Share of the looks for data keys of key managers that found one, or that waited for another request which asked for the same. A line at zero means that no key is in a key manager.",
 			query{orZero(sum("", rate(ofService("data_key_lookups_total", `result=~"hit|coalesced"`))) + " / clamp_min(" + sum("", rate(ofService("data_key_lookups_total"))) + ", 1e-9)"), "hits"})).
-		WithPanel(lines("Requests to key managers for 1,000 requests", "none", 12, "Requests to key managers, as many as there are for 1,000 requests for data keys.",
+		WithPanel(lines("Requests to key managers for 1,000 requests", "none", 12, "Requests to key managers for each 1,000 requests for data keys.",
 			query{orZero("1000 * " + sum("", rate(ofService("key_manager_requests_total"))) + " / clamp_min(" + sum("", rate(ofService("requests_total"))) + ", 1e-9)"), "requests"})).
 		WithRow(row("Federation")).
 		WithPanel(areas("Requests to peers", "reqps", 8, "Requests to other key access services each second, by peer and how they ended.",

@@ -62,7 +62,7 @@ func operator() *dashboard.DashboardBuilder {
 			query{"max by (cluster, phase) (" + ofOperator("crypto_broker_operator_rollouts") + ")", "{{phase}}"})).
 		WithPanel(lines("Profiles that became weaker", "none", 8, "Profiles that became weaker in a day because somebody with the right to do so allowed it.",
 			query{sum("", increase(ofOperator("crypto_broker_operator_profiles_weakened_total"), "1d")), "allowed"})).
-		WithPanel(lines("Sets that stay as they are", "none", 8, "Namespaces whose set is held because profiles went with their resource definition, and namespaces in which no set is written because nobody knows what they served.",
+		WithPanel(lines("Sets that stay as they are", "none", 8, "Namespaces whose set is held because profiles were deleted with their resource definition, and namespaces in which no set is written because it is not known what they served.",
 			query{inNamespaces("crypto_broker_operator_sets_held"), "held"},
 			query{inNamespaces("crypto_broker_operator_baselines_missing"), "not known"})).
 		WithRow(row("Process")).

@@ -64,7 +64,7 @@ func down(ctx context.Context, cluster *environment.Cluster, out *output) error 
 	if _, err := cluster.KubectlRun(ctx, nil, "delete", "namespace", environment.Namespace, "--ignore-not-found", "--timeout=2m"); err != nil {
 		return err
 	}
-	out.line("Left are the CustomResourceDefinitions, with which all profiles of the cluster would go. To remove them, too:")
+	out.line("The CustomResourceDefinitions are left, because all profiles of the cluster would be deleted with them. To remove them as well:")
 	out.line("kubectl delete crd cryptoprofiles.cryptobroker.io clustercryptoprofiles.cryptobroker.io")
 	return nil
 }

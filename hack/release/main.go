@@ -117,7 +117,7 @@ func parseOptions(arguments []string) (options, error) {
 	flags.StringVar(&o.out, "out", "dist/release", "folder for the files; it must be empty or missing")
 	flags.StringVar(&o.key, "key", "", "file with a private key, ECDSA in PKCS #8 and PEM, that signs the checksums")
 	flags.StringVar(&o.url, "url", "", "https URL of the folder from which users download the files, for krew (default: the release of the version at the project's home)")
-	flags.StringVar(&o.builder, "builder", home+"/blob/main/docs/releases.md#built-by-hand", "URI of what builds, for the provenance")
+	flags.StringVar(&o.builder, "builder", home+"/blob/main/docs/releases.md#built-by-hand", "URI of the builder, for the provenance")
 	some := flags.String("parts", strings.Join(names, ","), "parts to build; commas separate them")
 	if err := flags.Parse(arguments); err != nil {
 		return o, err

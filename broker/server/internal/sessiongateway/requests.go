@@ -96,8 +96,8 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // unclearEnd reports whether a proxy in front may see the end of a request elsewhere: with both Transfer-Encoding and
 // Content-Length, and with Transfer-Encoding in HTTP/1.0. No other request may follow on the connection then (RFC 9112, section 6.1).
-// net/http removes Content-Length in the first case, and Transfer-Encoding in the second one, so that the reported
-// requests are more.
+// The result is also true for other requests with Transfer-Encoding, and for all requests of HTTP/1.0, because net/http has removed
+// the second header: Content-Length in the first case, and Transfer-Encoding in the second one.
 func unclearEnd(r *http.Request) bool {
 	return r.ProtoMajor == 1 && (r.ProtoMinor == 0 || len(r.TransferEncoding) > 0)
 }
