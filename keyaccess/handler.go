@@ -31,9 +31,9 @@ const (
 	procedureHealth          = "/grpc.health.v1.Health/Check"
 )
 
-// maxOpenRequest is the size in bytes of the largest request that needs no token, after decompression. Nothing else limits
-// what such requests take together.
-const maxOpenRequest = 16 << 10
+// maxOpenRequest is the size in bytes of the largest request that needs no token, after decompression, and maxOpenRequests the number
+// of those that are served at one time.
+const maxOpenRequest, maxOpenRequests = 16 << 10, 256
 
 // Handler returns the handler of all requests of clients.
 func (s *Service) Handler() http.Handler {
@@ -43,11 +43,12 @@ func (s *Service) Handler() http.Handler {
 	reading := append([]connect.HandlerOption{connect.WithIdempotency(connect.IdempotencyNoSideEffects)}, open...)
 
 	mux := http.NewServeMux()
-	mux.Handle(procedurePublicKey, connect.NewUnaryHandler(procedurePublicKey, s.connectPublicKey, reading...))
-	mux.Handle(procedureLegacyPublicKey, connect.NewUnaryHandler(procedureLegacyPublicKey, s.connectLegacyPublicKey, reading...))
+	few := s.few()
+	mux.Handle(procedurePublicKey, few(connect.NewUnaryHandler(procedurePublicKey, s.connectPublicKey, reading...)))
+	mux.Handle(procedureLegacyPublicKey, few(connect.NewUnaryHandler(procedureLegacyPublicKey, s.connectLegacyPublicKey, reading...)))
 	mux.Handle(procedureRewrap, s.authenticated(connect.NewErrorWriter(options...), connect.NewUnaryHandler(procedureRewrap, s.connectRewrap, options...)))
-	mux.Handle(procedureConfiguration, connect.NewUnaryHandler(procedureConfiguration, s.connectConfiguration, reading...))
-	mux.Handle(procedureHealth, connect.NewUnaryHandler(procedureHealth, connectHealth, open...))
+	mux.Handle(procedureConfiguration, few(connect.NewUnaryHandler(procedureConfiguration, s.connectConfiguration, reading...)))
+	mux.Handle(procedureHealth, few(connect.NewUnaryHandler(procedureHealth, connectHealth, open...)))
 	mux.HandleFunc("GET "+pathPublicKey, s.servePublicKey)
 	mux.HandleFunc("GET "+pathLegacyPublicKey, s.serveLegacyPublicKey)
 	mux.Handle("POST "+pathRewrap, s.authenticated(jsonErrors{}, http.HandlerFunc(s.serveRewrap)))
@@ -57,6 +58,26 @@ func (s *Service) Handler() http.Handler {
 		mux.Handle("POST "+federation.PathRewrap, s.fromPeers())
 	}
 	return s.surviving(mux)
+}
+
+// few returns what bounds the requests with a body that need no token. Strangers may send their bodies slowly.
+func (s *Service) few() func(http.Handler) http.Handler {
+	shedder, err := limit.NewShedder(limit.Load{InFlight: maxOpenRequests})
+	if err != nil {
+		panic(err) // the number is above 0
+	}
+	write := connect.NewErrorWriter()
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			leave, err := shedder.Enter(r.Context())
+			if err != nil {
+				s.refuse(write, w, r, err)
+				return
+			}
+			defer leave()
+			next.ServeHTTP(w, r)
+		})
+	}
 }
 
 // surviving answers a request that panics, and logs no text of the panic, which could quote a key.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -111,5 +112,57 @@ func TestARequestThatTakesTooLongIsGivenUp(t *testing.T) {
 	}
 	if status, text := x.rewrapPlain(t, `{"signedRequestToken":"`+signed+`"}`); status != http.StatusGatewayTimeout {
 		t.Errorf("plain JSON: found status %d: %s", status, text)
+	}
+}
+
+// Nobody needs a token for these requests, and each could take as much memory as a client sends.
+func TestTooManySlowRequestsWithoutATokenAreRefused(t *testing.T) {
+	const most = 256
+	x := start(t, setting{})
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	ask := func(body io.Reader) (int, error) {
+		request, err := http.NewRequestWithContext(ctx, http.MethodPost, x.URL+"/kas.AccessService/PublicKey", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Content-Type", "application/json")
+		reply, err := x.Client().Do(request)
+		if err != nil {
+			return 0, err
+		}
+		defer reply.Body.Close()
+		return reply.StatusCode, nil
+	}
+	var slow sync.WaitGroup
+	bodies := make([]*io.PipeWriter, most)
+	for i := range bodies {
+		var body *io.PipeReader
+		body, bodies[i] = io.Pipe()
+		slow.Go(func() {
+			if code, err := ask(body); err != nil || code != http.StatusOK {
+				t.Errorf("a slow request: status %d, %v", code, err)
+			}
+		})
+		if _, err := bodies[i].Write([]byte("{")); err != nil { // the server may not have read it yet
+			t.Fatal(err)
+		}
+	}
+	for code := 0; code != http.StatusTooManyRequests; { // until all have arrived
+		var err error
+		if code, err = ask(strings.NewReader("{}")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if status, _ := x.get(t, "/kas/v2/kas_public_key"); status != http.StatusOK {
+		t.Errorf("a request without a body: found status %d", status)
+	}
+	for _, body := range bodies {
+		_, _ = body.Write([]byte("}")) // an error shows in the answer
+		_ = body.Close()
+	}
+	slow.Wait()
+	if code, err := ask(strings.NewReader("{}")); err != nil || code != http.StatusOK {
+		t.Errorf("afterwards: status %d, %v", code, err)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/connlimit"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/tuning"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/coredumps"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/logs"
@@ -54,6 +55,7 @@ type keyAccess struct {
 	cluster      *clusterObjects         // nil without resources
 	endAudit     func() error
 	certificates *certificates.Mounted // nil without TLS
+	connections  *connlimit.Limit
 	server       *http.Server
 	listener     net.Listener
 	status       *http.Server
@@ -113,7 +115,7 @@ func runKeyAccess(ctx context.Context, args []string, stdout, stderr io.Writer) 
 
 // newKeyAccess connects the parts of a service, and opens its ports.
 func newKeyAccess(ctx context.Context, config *keyAccessFile, managers *keyManagers, stderr io.Writer, logger *slog.Logger) (*keyAccess, error) {
-	k := &keyAccess{config: config, logger: logger, managers: managers}
+	k := &keyAccess{config: config, logger: logger, managers: managers, connections: connlimit.New(config.Limits.Connections)}
 	var err error
 	if k.keys, err = keyring.Open(config.KeyDir, k.managers.finder(), k.keysChanged); err != nil {
 		return nil, err
@@ -159,7 +161,9 @@ func newKeyAccess(ctx context.Context, config *keyAccessFile, managers *keyManag
 	errorLog := slog.NewLogLogger(logger.Handler(), slog.LevelWarn)
 	k.server = &http.Server{
 		Handler: service.Handler(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: keyAccessAnswer, IdleTimeout: 2 * time.Minute,
-		MaxHeaderBytes: 64 << 10, ErrorLog: errorLog, Protocols: &http.Protocols{},
+		MaxHeaderBytes: 64 << 10, ErrorLog: errorLog, Protocols: &http.Protocols{}, ConnState: k.connections.Changed,
+		// The default of a stream is as much as a connection has here.
+		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 100, MaxReceiveBufferPerStream: 128 << 10, MaxReceiveBufferPerConnection: 512 << 10},
 	}
 	k.server.Protocols.SetHTTP1(true)
 	k.server.Protocols.SetHTTP2(true)
@@ -234,6 +238,7 @@ func (k *keyAccess) run(ctx context.Context) error {
 		k.stopping.Store(true)
 		deadline, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 		defer cancel()
+		k.connections.CloseUnused()
 		return errors.Join(k.server.Shutdown(deadline), k.status.Close())
 	})
 	k.logger.Info("listening", "address", k.listener.Addr().String(), "url", k.config.URL,
@@ -255,10 +260,11 @@ func (k *keyAccess) run(ctx context.Context) error {
 }
 
 func (k *keyAccess) serve() error {
+	listener := k.connections.Listener(k.listener)
 	if k.certificates == nil {
-		return k.server.Serve(k.listener)
+		return k.server.Serve(listener)
 	}
-	return k.server.ServeTLS(k.listener, "", "")
+	return k.server.ServeTLS(listener, "", "")
 }
 
 // served returns the error of a server that has ended, unless it was told to end.

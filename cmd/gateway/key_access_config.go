@@ -69,6 +69,8 @@ type keyAccessLimits struct {
 	TenantClaim     string  `json:"tenantClaim"`
 	TenantPerSecond float64 `json:"tenantPerSecond"`
 	TenantBurst     int     `json:"tenantBurst"`
+	// Connections at one time.
+	Connections int `json:"connections"`
 	// Requests for data keys at one time, and those that wait.
 	InFlight     int `json:"inFlight"`
 	Queue        int `json:"queue"`
@@ -86,7 +88,7 @@ func readKeyAccessFile(name string) (*keyAccessFile, error) {
 	}
 	c := &keyAccessFile{
 		BindAddress: ":8443", StatusBindAddress: ":8081", DataKeyCache: true,
-		Limits: keyAccessLimits{BodyBytes: keyaccess.DefaultBodyBytes, Objects: keyaccess.DefaultObjects, PolicyBytes: keyaccess.DefaultPolicyBytes, InFlight: 64, Queue: 512, QueueSeconds: 2},
+		Limits: keyAccessLimits{BodyBytes: keyaccess.DefaultBodyBytes, Objects: keyaccess.DefaultObjects, PolicyBytes: keyaccess.DefaultPolicyBytes, Connections: 2048, InFlight: 64, Queue: 512, QueueSeconds: 2},
 	}
 	if err := yaml.UnmarshalStrict(text, c); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -128,7 +130,7 @@ func (c *keyAccessFile) check() error {
 	for _, limit := range []struct {
 		field string
 		found int
-	}{{"bodyBytes", c.Limits.BodyBytes}, {"objects", c.Limits.Objects}, {"policyBytes", c.Limits.PolicyBytes}} {
+	}{{"bodyBytes", c.Limits.BodyBytes}, {"objects", c.Limits.Objects}, {"policyBytes", c.Limits.PolicyBytes}, {"connections", c.Limits.Connections}} {
 		expect(limit.found > 0, "limits."+limit.field, limit.found, "a number above 0")
 	}
 	if _, _, err := c.loads(); err != nil {

@@ -12,11 +12,13 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 	"github.com/crypto-broker/crypto-broker-operator/test/issuer"
@@ -65,6 +67,21 @@ access:
 
 func TestAKeyAccessServiceServesUntilItIsToldToEnd(t *testing.T) {
 	file := keyAccessConfig(t, issuer.Start(t, issuer.Options{HTTP: true}).URL, `statusBindAddress: "0"`, `statusBindAddress: "0"`)
+	address, end := serveKeyAccess(t, file)
+	out, err := http.Get("http://" + address + "/kas/v2/kas_public_key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Body.Close()
+	if text, err := io.ReadAll(out.Body); err != nil || !strings.Contains(string(text), `"kid":"ec-1"`) {
+		t.Errorf("found %s, %v", text, err)
+	}
+	end()
+}
+
+// serveKeyAccess runs a service with a configuration. It returns its address, and what ends it.
+func serveKeyAccess(t *testing.T, file string) (address string, end func()) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	log, logTo := io.Pipe()
 	code := make(chan int, 1)
@@ -87,18 +104,48 @@ func TestAKeyAccessServiceServesUntilItIsToldToEnd(t *testing.T) {
 		text, _ := io.ReadAll(log) // the other end closes it
 		rest <- string(text)
 	}()
-	out, err := http.Get("http://" + line.Address + "/kas/v2/kas_public_key")
-	if err != nil {
+	return line.Address, func() {
+		cancel()
+		if found := <-code; found != program.ExitOK {
+			t.Errorf("found the exit code %d: %s", found, <-rest)
+		}
+	}
+}
+
+func TestBeyondTheLimitOfConnectionsTheOneWithoutARequestEnds(t *testing.T) {
+	file := keyAccessConfig(t, issuer.Start(t, issuer.Options{HTTP: true}).URL, "access:", "limits: {connections: 2}\naccess:")
+	address, end := serveKeyAccess(t, file)
+	defer end()
+	dial := func() net.Conn {
+		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		return conn
+	}
+	ask := func(conn net.Conn) {
+		if _, err := io.WriteString(conn, "GET /kas/v2/kas_public_key HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil || answer.StatusCode != http.StatusOK {
+			t.Fatalf("found %v, %v", answer, err)
+		}
+		_ = answer.Body.Close()
+	}
+	first, second := dial(), dial()
+	ask(first)
+	ask(second)
+	third := dial()
+	ask(third)
+	if err := first.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
-	defer out.Body.Close()
-	if text, err := io.ReadAll(out.Body); err != nil || !strings.Contains(string(text), `"kid":"ec-1"`) {
-		t.Errorf("found %s, %v", text, err)
+	if _, err := io.Copy(io.Discard, first); err != nil { // until the service closes the connection
+		t.Errorf("the first connection has not ended: %v", err)
 	}
-	cancel()
-	if found := <-code; found != program.ExitOK {
-		t.Errorf("found the exit code %d: %s", found, <-rest)
-	}
+	ask(second)
 }
 
 func TestAWrongConfigurationOfAKeyAccessServiceIsRefusedWithASentence(t *testing.T) {

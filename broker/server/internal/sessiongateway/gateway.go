@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/connlimit"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/callers"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/rpc"
@@ -85,7 +86,7 @@ type Gateway struct {
 	server  *http.Server
 	app     *http.Transport
 	appHost string
-	conns   connections
+	conns   *connlimit.Limit
 	// inside is the connection of all calls. It is set before the gateway serves.
 	inside *flow.Conn
 	// sessionsFail, appFails and replyFails are problems that are logged once until they change.
@@ -99,7 +100,7 @@ func New(service *rpc.Service, logger *slog.Logger, options Options) *Gateway {
 
 func newGateway(service *rpc.Service, logger *slog.Logger, options Options, times times) *Gateway {
 	g := &Gateway{
-		Options: options, times: times, logger: logger, service: service,
+		Options: options, times: times, logger: logger, service: service, conns: connlimit.New(0),
 		appHost: net.JoinHostPort("127.0.0.1", strconv.Itoa(int(options.AppPort))),
 	}
 	g.sessionsFail.text = "the session gateway has no sessions to offer"
@@ -118,7 +119,7 @@ func newGateway(service *rpc.Service, logger *slog.Logger, options Options, time
 			MaxConcurrentStreams: maxStreams, MaxReceiveBufferPerStream: streamBuffer, MaxReceiveBufferPerConnection: connectionBuffer,
 			WriteByteTimeout: times.write,
 		},
-		ConnState: g.conns.changed,
+		ConnState: g.conns.Changed,
 		ErrorLog:  slog.NewLogLogger(logger.Handler(), slog.LevelDebug), // clients cause these lines
 	}
 	dialer := net.Dialer{Timeout: dialTime}
@@ -132,19 +133,36 @@ func newGateway(service *rpc.Service, logger *slog.Logger, options Options, time
 // the gateway. Half of its connections are for clients, and half for the application.
 func (g *Gateway) Serve(listener net.Listener, caller *flow.Caller) error {
 	g.inside = flow.NewInside(caller, unixsocket.NewIdentity(g.Name, g.Profile))
-	g.conns.most = int(max(1, caller.MaxConnections()/2))
-	g.app.MaxConnsPerHost, g.app.MaxIdleConnsPerHost = g.conns.most, g.conns.most
-	if err := g.server.Serve(&admitting{listener, &g.conns}); !errors.Is(err, http.ErrServerClosed) {
+	most := int(max(1, caller.MaxConnections()/2))
+	g.conns.SetMost(most)
+	g.app.MaxConnsPerHost, g.app.MaxIdleConnsPerHost = most, most
+	if err := g.server.Serve(g.conns.Listener(&buffering{listener})); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve the session gateway: %w", err)
 	}
 	return nil
+}
+
+// sendBuffer is the number of bytes that the system buffers and that a client has not read. Linux
+// doubles the number for its own needs, and counts the buffer as memory of the broker.
+const sendBuffer = 32 << 10
+
+// buffering is a listener whose connections have small buffers.
+type buffering struct{ net.Listener }
+
+// Accept implements net.Listener.
+func (b *buffering) Accept() (net.Conn, error) {
+	conn, err := b.Listener.Accept()
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetWriteBuffer(sendBuffer) // it fails only if the connection has ended
+	}
+	return conn, err
 }
 
 // Shutdown accepts no more requests, and waits for the requests that have begun. When ctx ends,
 // it cancels those that are left.
 func (g *Gateway) Shutdown(ctx context.Context) {
 	defer g.app.CloseIdleConnections()
-	g.conns.closeUnused()
+	g.conns.CloseUnused()
 	if g.server.Shutdown(ctx) != nil {
 		_ = g.server.Close() // the connections end nevertheless
 	}

@@ -233,7 +233,7 @@ func TestBeyondTheShareOfConnectionsTheOldestWithoutARequestEnds(t *testing.T) {
 	}()
 	<-working
 	first := dial(t, f)
-	await(t, "both connections are open", func() bool { return f.conns.count() == 2 })
+	await(t, "both connections are open", func() bool { return f.conns.Count() == 2 })
 	second := dial(t, f)
 	if got := closes(t, first); got != "" {
 		t.Errorf("the gateway sends %q", got)
@@ -248,11 +248,4 @@ func TestBeyondTheShareOfConnectionsTheOldestWithoutARequestEnds(t *testing.T) {
 	if code := <-answered; code != http.StatusOK {
 		t.Errorf("the request got %d", code)
 	}
-}
-
-// count returns how many connections there are.
-func (c *connections) count() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.open)
 }
