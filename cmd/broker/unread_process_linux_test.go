@@ -6,41 +6,69 @@ package main_test
 
 import (
 	"context"
-	"errors"
 	"os"
 	"os/exec"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 )
 
-// fullPipe returns a pipe that nobody reads and that has no more room.
-func fullPipe(t *testing.T) *os.File {
+// pipe returns the end of a pipe for writing, and the function that closes the other end.
+func pipe(t *testing.T) (*os.File, func()) {
 	t.Helper()
 	var ends [2]int
 	if err := syscall.Pipe2(ends[:], syscall.O_CLOEXEC); err != nil {
 		t.Fatal(err)
 	}
 	reader, writer := os.NewFile(uintptr(ends[0]), "reader"), os.NewFile(uintptr(ends[1]), "writer")
-	t.Cleanup(func() {
-		if err := errors.Join(reader.Close(), writer.Close()); err != nil {
+	closed := sync.OnceFunc(func() {
+		if err := reader.Close(); err != nil {
 			t.Error(err)
 		}
 	})
+	t.Cleanup(func() {
+		closed()
+		if err := writer.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return writer, closed
+}
+
+// fullPipe returns a pipe that nobody reads and that has no more room.
+func fullPipe(t *testing.T) *os.File {
+	t.Helper()
+	writer, _ := pipe(t)
 	const setSize, size = 1031, 4096 // F_SETPIPE_SZ
-	if _, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(ends[1]), setSize, size); errno != 0 {
+	if _, _, errno := syscall.Syscall(syscall.SYS_FCNTL, writer.Fd(), setSize, size); errno != 0 {
 		t.Fatal(errno)
 	}
-	if n, err := syscall.Write(ends[1], make([]byte, size)); n != size || err != nil {
+	if n, err := writer.Write(make([]byte, size)); n != size || err != nil {
 		t.Fatalf("wrote %d bytes: %v", n, err)
 	}
 	return writer
 }
 
+// closedPipe returns a pipe whose reader has ended.
+func closedPipe(t *testing.T) *os.File {
+	t.Helper()
+	writer, closeReader := pipe(t)
+	closeReader()
+	return writer
+}
+
 func TestABrokerWhoseLogNobodyReadsTakesProfilesAndEnds(t *testing.T) {
+	for sentence, log := range map[string]func(*testing.T) *os.File{"a full pipe": fullPipe, "a pipe whose reader has ended": closedPipe} {
+		t.Run(sentence, func(t *testing.T) { testUnread(t, log(t)) })
+	}
+}
+
+func testUnread(t *testing.T, log *os.File) {
+	t.Helper()
 	at := newPlace(t, "sha-256")
 	broker := exec.CommandContext(context.Background(), binary, at.args()...)
-	broker.Env, broker.Stderr = environment(), fullPipe(t)
+	broker.Env, broker.Stderr = environment(), log
 	if err := broker.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,9 @@ package logs
 import (
 	"io"
 	"log/slog"
+	"os/signal"
 	"strings"
+	"syscall"
 )
 
 // The values of the flags --log-format.
@@ -28,8 +30,10 @@ type Options struct {
 }
 
 // New returns the handler of a program's log. end writes how many lines the limit on repeats has
-// left out so far; the handler can still be used afterwards.
+// left out so far; the handler can still be used afterwards. From then on, the program goes on if
+// the reader of its standard output or standard error ends.
 func New(o Options) (handler slog.Handler, end func()) {
+	signal.Ignore(syscall.SIGPIPE) // otherwise the next line would kill the program
 	options := &slog.HandlerOptions{Level: o.Level, ReplaceAttr: schema}
 	to := func(output io.Writer) slog.Handler {
 		var lines slog.Handler = slog.NewJSONHandler(output, options)
