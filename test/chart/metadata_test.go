@@ -135,9 +135,10 @@ func TestTheDeploymentHasTheProbesAndTheStrategyOfTheValues(t *testing.T) {
 
 func TestMoreObjectsAreTemplates(t *testing.T) {
 	values := `extraObjects=[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"{{ .Release.Name }}-a"}}` +
-		`,"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Namespace }}-b\n"]`
+		`,"# two of them\n---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Namespace }}-b\n--- # the other\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}"` +
+		`,"{{ if false }}apiVersion: v1{{ end }}"]`
 	objects := renderChart(t, "--set-json", values)
-	for _, name := range []string{release + "-a", releaseNamespace + "-b"} {
+	for _, name := range []string{release + "-a", releaseNamespace + "-b", "c"} {
 		find[corev1.ConfigMap](t, objects, "ConfigMap", name)
 	}
 }

@@ -89,6 +89,8 @@ func TestAWrongValueIsRefusedWithItsPath(t *testing.T) {
 		"no account and no name of one":       {[]string{"--set", "serviceAccount.create=false"}, "serviceAccount.name is empty"},
 		"a namespace that can't be one":       {[]string{"--set", "webhook.excludedNamespaces={legacy,Bad_NS}"}, `webhook.excludedNamespaces has "Bad_NS", expected the name of a namespace`},
 		"an excluded namespace without name":  {[]string{"--set-string", "webhook.excludedNamespaces[0]="}, `webhook.excludedNamespaces has "", expected the name of a namespace`},
+		"a text that is no object":            {[]string{"--set", "extraObjects={name}"}, `extraObjects[0] has "name", expected an object of Kubernetes with apiVersion and kind`},
+		"an object without a kind":            {[]string{"--set-json", `extraObjects=["# nothing","apiVersion: v1\nkind: Secret\n---\napiVersion: v1"]`}, `extraObjects[1] has "apiVersion: v1", expected an object of Kubernetes with apiVersion and kind`},
 		"alerts in no namespace":              {[]string{"--set", "alerts.namespace=Bad_NS"}, `alerts.namespace is "Bad_NS", expected the name of a namespace`},
 		"a dashboard in no namespace":         {[]string{"--set", "dashboard.namespace=Bad_NS"}, `dashboard.namespace is "Bad_NS", expected the name of a namespace`},
 		"equal ports":                         {[]string{"--set", "health.port=8080"}, "health.port and metrics.port are both 8080, expected different ports"},
