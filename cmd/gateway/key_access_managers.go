@@ -18,8 +18,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/wrapping"
 )
 
-// keyManagers are the key managers of a key access service, and the data keys that they have unwrapped. A nil *keyManagers is of a
-// service without any.
+// keyManagers are the key managers of a key access service, and the data keys that they have unwrapped. It is nil if the service has
+// no key managers.
 type keyManagers struct {
 	stack    *keys.Stack
 	dataKeys *datakeycache.Cache // nil if none are kept

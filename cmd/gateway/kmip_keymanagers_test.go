@@ -56,7 +56,7 @@ func TestTheStatusOfAKeyProviderFollowsAKMIPServerThatIsKilledAndComesBack(t *te
 	expectStatus(t, p, "True AllReachable", "")
 	expectEndpoint(t, p, "1/1", v1alpha1.KeyEndpointStatus{Address: address, State: v1alpha1.EndpointReachable, ReachedBy: 1, Version: "KMIP 1.4"})
 	servers.Kill(t, 0)
-	expectStatus(t, p, "False Unreachable", address+": it cannot be connected to")
+	expectStatus(t, p, "False Unreachable", address+": the gateway cannot connect to it")
 	expectEndpoint(t, p, "0/1", v1alpha1.KeyEndpointStatus{Address: address, State: v1alpha1.EndpointUnreachable, Failure: string(pool.NotConnected), Version: "KMIP 1.4"})
 	servers.Restart(t, 0)
 	expectStatus(t, p, "True AllReachable", "")

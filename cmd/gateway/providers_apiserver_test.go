@@ -257,7 +257,7 @@ func TestTheStatusOfAKeyProviderFollowsItsSecretAndItsServer(t *testing.T) {
 	}
 
 	server.stop()
-	expectStatus(t, p, "False Unreachable", server.address+": it cannot be connected to")
+	expectStatus(t, p, "False Unreachable", server.address+": the gateway cannot connect to it")
 	server.start(t)
 	expectStatus(t, p, "True AllReachable", "")
 	expectEvents(t, p, "Normal AllReachable", "Normal CredentialsChanged", "Normal Opened", "Warning InvalidCredentials", "Warning SecretForbidden", "Warning SecretNotFound", "Warning Unreachable")

@@ -245,7 +245,7 @@ func (r restarter) try(ctx context.Context, w workload.Workload) error {
 	var refusal *injection.Refusal
 	switch {
 	case apierror.LacksRight(err):
-		fmt.Fprintf(r.errs, noteMark+"whether new pods of %s in namespace %s are admitted could not be tried: %s\n", w, w.Namespace, apierror.OneLine(apierror.Plain(err)))
+		fmt.Fprintf(r.errs, noteMark+"the dry run that would show whether new pods of %s in namespace %s are admitted failed: %s\n", w, w.Namespace, apierror.OneLine(apierror.Plain(err)))
 		return nil
 	case errors.As(err, &refusal) && strings.Contains(refusal.Error(), dryrun.QuotaExceeded):
 		fmt.Fprintf(r.errs, noteMark+"as long as no pod of %s in namespace %s has ended, a new one %v\n", w, w.Namespace, refusal)
@@ -253,7 +253,7 @@ func (r restarter) try(ctx context.Context, w workload.Workload) error {
 	case errors.As(err, &refusal):
 		return fmt.Errorf("a new pod of it %w", refusal)
 	case err != nil:
-		return fmt.Errorf("a new pod of it could not be tried: %w", err)
+		return fmt.Errorf("the dry run with a new pod of it failed: %w", err)
 	case r.forBroker && injected.Broker(admitted) == nil:
 		return fmt.Errorf("a new pod of it gets no broker: %s", t.WhyNot(ctx, template))
 	}

@@ -199,7 +199,7 @@ func TestWhatMayNotBeTriedIsToldAndRestarted(t *testing.T) {
 		return true, nil, apierrors.NewForbidden(corev1.Resource("pods"), "", errors.New(`User "jane" cannot create resource "pods" in API group "" in the namespace "shop"`))
 	})
 	said, notes, err := restartOf(t.Context(), client, time.Minute, "deploy/orders")
-	const want = "note: whether new pods of deployment/orders in namespace shop are admitted could not be tried: the right to create pods in namespace shop is missing (user jane)\n"
+	const want = "note: the dry run that would show whether new pods of deployment/orders in namespace shop are admitted failed: the right to create pods in namespace shop is missing (user jane)\n"
 	if err != nil || !strings.Contains(said, "1/1 deployment/orders in namespace shop: done") || !strings.Contains(notes, want) {
 		t.Errorf("found %v\n%s%s", err, said, notes)
 	}
@@ -212,7 +212,7 @@ func TestNothingIsRestartedWhereANewPodCannotBeTriedForAnotherReason(t *testing.
 		return true, nil, errors.New("connection refused")
 	})
 	said, _, err := restartOf(t.Context(), client, time.Minute, "deploy/orders")
-	const want = "nothing was restarted: deployment/orders in namespace shop cannot be restarted: a new pod of it could not be tried: connection refused"
+	const want = "nothing was restarted: deployment/orders in namespace shop cannot be restarted: the dry run with a new pod of it failed: connection refused"
 	if err == nil || err.Error() != want || said != "" {
 		t.Errorf("found %v\n%s", err, said)
 	}

@@ -132,7 +132,7 @@ func closedCondition(problem, detail string, object client.Object, spec *v1alpha
 // sentences explain failures.
 var sentences = map[pool.Failure]string{
 	pool.NameNotFound:          "its name has no address",
-	pool.NotConnected:          "it cannot be connected to",
+	pool.NotConnected:          "the gateway cannot connect to it",
 	pool.TimedOut:              "it takes too long to connect or to answer",
 	pool.CertificateNotTrusted: "its certificate is not valid for ca.crt and the name of the server",
 	pool.CredentialsRefused:    "it refuses the credentials",

@@ -64,7 +64,7 @@ func parseOptions(arguments []string) (options, error) {
 	flags.StringVar(&o.out, "out", "", "folder for the archives (default: images in the cache folder of the repository)")
 	flags.StringVar(&o.tag, "tag", "", "tag of the images (default: the version and a hash of the programs, so that other programs have another tag)")
 	flags.StringVar(&o.source, "source", "", "checkout of the repository to build from (default: the one this program is in)")
-	flags.StringVar(&o.version, "version", "", "version that programs and labels state (default: what git describes)")
+	flags.StringVar(&o.version, "version", "", "version that programs and labels state (default: the output of git describe)")
 	flags.StringVar(&o.arch, "arch", runtime.GOARCH, "processor architecture, as in GOARCH; with --oci several, separated by commas")
 	flags.BoolVar(&o.oci, "oci", false, "write OCI image layouts, which registries' tools take, and not Docker image archives")
 	flags.StringVar(&o.push, "push", "", "also push the images to this registry and path, for example registry.example/crypto-broker; uses the credentials of \"docker login\"")

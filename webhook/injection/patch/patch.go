@@ -157,7 +157,7 @@ func (p *operations) container(place string, before, after corev1.Container) {
 		if made.Field(i).IsZero() {
 			p.remove(place + "/" + name)
 		} else {
-			p.add(place+"/"+name, made.Field(i).Interface()) // replaces what is there
+			p.add(place+"/"+name, made.Field(i).Interface()) // add replaces a value that exists
 		}
 	}
 }

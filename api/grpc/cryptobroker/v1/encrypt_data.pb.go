@@ -23,7 +23,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// EncryptMetadata is what an encryption takes beside key and plaintext.
+// EncryptMetadata has the inputs of an encryption other than key and plaintext.
 type EncryptMetadata struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// 12 bytes that are never used twice with the same key. Empty if, by the profile,
@@ -79,7 +79,7 @@ func (x *EncryptMetadata) GetAad() []byte {
 	return nil
 }
 
-// CipherMetadata is what the decryption needs beside key and ciphertext.
+// CipherMetadata has what decryption needs in addition to key and ciphertext.
 type CipherMetadata struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id of the key, if the request named the key by its id. If its key manager has
@@ -154,7 +154,7 @@ func (x *CipherMetadata) GetTag() []byte {
 	return nil
 }
 
-// DecryptMetadata is what a decryption takes beside key and ciphertext.
+// DecryptMetadata has the inputs of a decryption other than key and ciphertext.
 type DecryptMetadata struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The nonce of the encryption.

@@ -60,7 +60,7 @@ func Workload(ctx context.Context, t dryrun.Trial, w workload.Workload, out io.W
 	guessed := !asked && !labelsKnown && !decision.Inject
 	switch {
 	case guessed && admitted == nil && !errors.As(tried, new(*injection.Refusal)):
-		result = outcome{verdict: "whether a new pod of it gets a broker is not known, and could not be tried: " + apierror.OneLine(apierror.Plain(tried))}
+		result = outcome{verdict: "it is not known whether a new pod of it gets a broker, and the dry run failed: " + apierror.OneLine(apierror.Plain(tried))}
 	case guessed && admitted != nil && injected.Broker(admitted) == nil:
 		result.verdict = "a new pod of it gets no broker."
 	}
@@ -105,7 +105,7 @@ func concludeWorkload(ctx context.Context, t dryrun.Trial, w workload.Workload, 
 	case errors.As(tried, &refusal):
 		return outcome{"a new pod of it " + refusal.Error(), wayOut(ctx, t, w, template, refusal, calls, e), false}
 	case tried != nil && decision.Inject:
-		return outcome{"its template asks for a broker; whether a new pod gets one could not be tried: " + apierror.OneLine(apierror.Plain(tried)), "", false}
+		return outcome{"its template asks for a broker; the dry run that would show whether a new pod gets one failed: " + apierror.OneLine(apierror.Plain(tried)), "", false}
 	case tried == nil && injected.Broker(admitted) != nil && lacking > 0:
 		return outcome{"a new pod of it gets a broker.", "Pods without a broker were created before the template, the label or the operator was changed. " + renewalOf(w), false}
 	case tried == nil && injected.Broker(admitted) != nil:

@@ -10,7 +10,7 @@ export const protobufPackage = "cryptobroker.v1";
 
 export const protobufFileName = "cryptobroker/v1/encrypt_data.proto";
 
-/** EncryptMetadata is what an encryption takes beside key and plaintext. */
+/** EncryptMetadata has the inputs of an encryption other than key and plaintext. */
 export interface EncryptMetadata {
   /**
    * 12 bytes that are never used twice with the same key. Empty if, by the profile,
@@ -23,7 +23,7 @@ export interface EncryptMetadata {
   aad?: Uint8Array | undefined;
 }
 
-/** CipherMetadata is what the decryption needs beside key and ciphertext. */
+/** CipherMetadata has what decryption needs in addition to key and ciphertext. */
 export interface CipherMetadata {
   /**
    * Id of the key, if the request named the key by its id. If its key manager has
@@ -45,7 +45,7 @@ export interface CipherMetadata {
   tag?: Uint8Array | undefined;
 }
 
-/** DecryptMetadata is what a decryption takes beside key and ciphertext. */
+/** DecryptMetadata has the inputs of a decryption other than key and ciphertext. */
 export interface DecryptMetadata {
   /** The nonce of the encryption. */
   nonce?:
