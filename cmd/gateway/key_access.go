@@ -58,7 +58,7 @@ type keyAccess struct {
 	connections  *connlimit.Limit
 	server       *http.Server
 	listener     net.Listener
-	status       *http.Server
+	status       *statusServer
 	// statusListener is nil if the status port is off.
 	statusListener    net.Listener
 	issuers, stopping atomic.Bool

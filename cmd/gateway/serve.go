@@ -44,7 +44,7 @@ type process struct {
 	source       *providersource.Source
 	certificates *certificates.Mounted
 	server       *service.Server
-	status       *http.Server
+	status       *statusServer
 	stopping     atomic.Bool
 
 	// listener is the listener for brokers. statusListener is nil if the status port is off.

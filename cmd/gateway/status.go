@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -15,13 +16,28 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/connlimit"
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/providerreport"
 )
 
-// newStatus returns the HTTP server of the status port, whose mux may have further paths. ready
+// maxStatusConnections is the maximum number of connections of the status port, which every pod may reach.
+const maxStatusConnections = 64
+
+// statusServer is the HTTP server of the status port.
+type statusServer struct {
+	http.Server
+	connections *connlimit.Limit
+}
+
+// Serve is that of [http.Server], with a limit of connections.
+func (s *statusServer) Serve(listener net.Listener) error {
+	return s.Server.Serve(s.connections.Listener(listener))
+}
+
+// newStatus returns the server of the status port, whose mux may have further paths. ready
 // returns what is missing.
-func newStatus(mux *http.ServeMux, ready func() string, registry *prometheus.Registry, logger *slog.Logger) *http.Server {
+func newStatus(mux *http.ServeMux, ready func() string, registry *prometheus.Registry, logger *slog.Logger) *statusServer {
 	mux.HandleFunc("GET "+contract.HealthPath, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET "+contract.ReadyPath, func(w http.ResponseWriter, _ *http.Request) {
 		if missing := ready(); missing != "" {
@@ -32,10 +48,11 @@ func newStatus(mux *http.ServeMux, ready func() string, registry *prometheus.Reg
 	})
 	errorLog := slog.NewLogLogger(logger.Handler(), slog.LevelWarn)
 	mux.Handle("GET "+contract.MetricsPath, promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorLog: errorLog, MaxRequestsInFlight: 4, Timeout: 5 * time.Second}))
-	return &http.Server{
+	connections := connlimit.New(maxStatusConnections)
+	return &statusServer{connections: connections, Server: http.Server{
 		Handler: mux, ReadHeaderTimeout: 2 * time.Second, ReadTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute,
-		MaxHeaderBytes: 8 << 10, ErrorLog: errorLog,
-	}
+		MaxHeaderBytes: 8 << 10, ErrorLog: errorLog, ConnState: connections.Changed,
+	}}
 }
 
 // reportInterval is the maximum age of an answer. So many requests make the gateway compute only

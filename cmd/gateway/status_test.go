@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Every pod may reach the port, and the kubelet has to.
+func TestTheStatusPortAnswersWhileSomebodyHoldsManyConnections(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	status := newStatus(http.NewServeMux(), func() string { return "" }, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	ended := make(chan error, 1)
+	go func() { ended <- status.Serve(listener) }()
+	t.Cleanup(func() {
+		if err := errors.Join(status.Close(), <-ended); !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
+	})
+	var all []net.Conn
+	for range 2 * maxStatusConnections {
+		conn, err := net.Dial("tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		all = append(all, conn)
+	}
+	reply, err := http.Get("http://" + listener.Addr().String() + "/readyz")
+	if err != nil || reply.StatusCode != http.StatusOK {
+		t.Fatalf("found %v, %v", reply, err)
+	}
+	_ = reply.Body.Close()
+	if got := status.connections.Count(); got > maxStatusConnections {
+		t.Errorf("found %d connections, expected at most %d", got, maxStatusConnections)
+	}
+	if err := all[0].SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, all[0]); err != nil { // until the server closes the connection
+		t.Errorf("the first connection has not ended: %v", err)
+	}
+}
