@@ -146,7 +146,9 @@ func TestGoodTokensAreAcceptedWhileForgedOnesWaitForTheIssuer(t *testing.T) {
 	w.accept(w.request(w.bound()))
 	close(release)
 	for range maxWaiting {
-		<-refused
+		if reason := reasonOf(<-refused); reason != Unavailable {
+			t.Errorf("a forged token that waited got the reason %d, expected %d", reason, Unavailable)
+		}
 	}
 }
 
