@@ -8,6 +8,7 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"time"
 
 	"connectrpc.com/connect"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
@@ -57,7 +58,21 @@ func (s *Service) Handler() http.Handler {
 		s.Peers.Handle(mux)
 		mux.Handle("POST "+federation.PathRewrap, s.fromPeers())
 	}
-	return s.surviving(mux)
+	return s.surviving(ending(mux))
+}
+
+// restTime is how long a client may take to send the rest of a body that nobody reads.
+const restTime = time.Second
+
+// ending bounds how long a request lasts after its answer. A server reads the rest of a body, so that the connection can have another
+// request. Strangers could hold all connections with bodies that come slowly.
+func ending(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		next.ServeHTTP(w, r)
+		if r.ContentLength != 0 {
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(restTime)) // it fails only if the connection has ended
+		}
+	})
 }
 
 // few returns what bounds the requests with a body that need no token. Strangers may send their bodies slowly.

@@ -4,6 +4,7 @@ package keyaccess_test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net/http"
@@ -164,5 +165,31 @@ func TestTooManySlowRequestsWithoutATokenAreRefused(t *testing.T) {
 	slow.Wait()
 	if code, err := ask(strings.NewReader("{}")); err != nil || code != http.StatusOK {
 		t.Errorf("afterwards: status %d, %v", code, err)
+	}
+}
+
+// Otherwise a few strangers could hold all connections that the service may have.
+func TestABodyThatDoesNotComeHoldsNoConnectionAfterTheAnswer(t *testing.T) {
+	x := start(t, setting{})
+	for sentence, line := range map[string]string{
+		"no token": "POST " + plainPath, "another path": "POST /", "a public key": "GET /kas/v2/kas_public_key", "a peer that nobody knows": "POST /federation/v1/rewrap",
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			t.Parallel()
+			conn, err := tls.Dial("tcp", x.Listener.Addr().String(), x.Client().Transport.(*http.Transport).TLSClientConfig)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = conn.Close() }() // the server has closed it
+			if _, err := io.WriteString(conn, line+" HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n"); err != nil {
+				t.Fatal(err)
+			}
+			if err := conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+				t.Fatal(err)
+			}
+			if text, err := io.ReadAll(conn); err != nil || !strings.HasPrefix(string(text), "HTTP/1.1 ") {
+				t.Errorf("found %q, %v", text, err)
+			}
+		})
 	}
 }
