@@ -34,12 +34,12 @@ func newAuditVerify() *cobra.Command {
 wrote it. A log that has several files is named oldest file first. - stands for
 standard input.
 
-With --key, all checkpoints have to be signed by that key. Without it, the keys are
-those that the log itself names, so that a log that somebody has written anew as a
-whole is not found.
+With --key, all checkpoints have to be signed by that key. Without it, the command uses
+the keys that the log itself names, so it does not notice if somebody has replaced the
+whole log by another one.
 
-Records after the last checkpoint, 10 seconds at most, are not signed: who can write
-the file can change them. The output says how many they are.
+Records after the last checkpoint, 10 seconds at most, are not signed: anybody who can
+write the file can change them. The output has their number.
 
 With --collected, the files come from a collector: their lines are audit records of
 many brokers in any order, some of them twice, or requests of OTLP in JSON that have

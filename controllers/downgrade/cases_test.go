@@ -803,7 +803,7 @@ var cases = map[string]comparing{
 	"a profile that was served and is invalid by now": {
 		base:   func(p *profile.Profile) { p.API.HashData.HashAlg = "md5" },
 		change: func(p *profile.Profile) { p.API.HashData.HashAlg = "sha3-512" },
-		weaker: map[string]string{"": `the profile that was served can't be compared with, since it is invalid here`},
+		weaker: map[string]string{"": `the new profile can't be compared with the profile that was served, because this version finds that one invalid`},
 	},
 }
 

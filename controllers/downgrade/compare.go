@@ -43,7 +43,7 @@ func compare(before, after profile.Profile, compileAfter func() (*profile.Compil
 	}
 	old, err := compiled(before)
 	if err != nil {
-		return incomparable(before, after, fmt.Sprintf("the profile that was served can't be compared with, since it is invalid here: %s", err))
+		return incomparable(before, after, fmt.Sprintf("the new profile can't be compared with the profile that was served, because this version finds that one invalid: %s", err))
 	}
 	changed, err := compileAfter()
 	if err != nil {
