@@ -120,8 +120,7 @@ func TestOfAPodWithoutABrokerIsKeptWhetherItShouldHaveOne(t *testing.T) {
 	set := metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "app-1", UID: "5", Controller: new(true)}
 	out, err := StripPod(injectedPod(func(p *corev1.Pod) {
 		p.Spec.InitContainers = p.Spec.InitContainers[1:]
-		p.Spec.OS = &corev1.PodOS{Name: corev1.Linux}
-		p.Spec.NodeSelector = map[string]string{corev1.LabelOSStable: "linux", "disk": "fast"}
+		p.Spec.NodeSelector = map[string]string{corev1.LabelOSStable: "windows", "disk": "fast"}
 		p.Annotations = map[string]string{contract.InjectAnnotation: "true", "example.com/other": "x"}
 		p.OwnerReferences = []metav1.OwnerReference{{Kind: "Other"}, set}
 	}))
@@ -134,7 +133,7 @@ func TestOfAPodWithoutABrokerIsKeptWhetherItShouldHaveOne(t *testing.T) {
 			Annotations:     map[string]string{contract.InjectAnnotation: "true"},
 			OwnerReferences: []metav1.OwnerReference{set},
 		},
-		Spec:   corev1.PodSpec{OS: &corev1.PodOS{Name: corev1.Linux}, NodeSelector: map[string]string{corev1.LabelOSStable: "linux"}},
+		Spec:   corev1.PodSpec{OS: &corev1.PodOS{Name: corev1.Windows}},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning},
 	}
 	if diff := cmp.Diff(want, out); diff != "" {

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/crypto-broker/crypto-broker-operator/api/injected"
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
@@ -25,9 +26,8 @@ func stripWithout(pod, stripped *corev1.Pod) {
 		stripped.OwnerReferences = []metav1.OwnerReference{*owner}
 	}
 	stripped.DeletionTimestamp = pod.DeletionTimestamp
-	stripped.Spec.OS = pod.Spec.OS
-	if system, is := pod.Spec.NodeSelector[corev1.LabelOSStable]; is {
-		stripped.Spec.NodeSelector = map[string]string{corev1.LabelOSStable: system}
+	if injected.IsForWindows(pod) {
+		stripped.Spec.OS = &corev1.PodOS{Name: corev1.Windows} // whichever field says so
 	}
 	stripped.Status.Phase = pod.Status.Phase
 	if component := pod.Labels[contract.ComponentLabel]; component == contract.KeyGatewayComponent || component == contract.KeyAccessComponent {

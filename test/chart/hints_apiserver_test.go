@@ -153,6 +153,14 @@ func TestAnnotationsThatNobodyWouldReadAreWarnedOf(t *testing.T) {
 			},
 			want: "spec.template.metadata.annotations: " + windows,
 		},
+		"a Deployment of pods for Windows, by their affinity, that asks": {
+			object: func(n string) client.Object {
+				object := deployment(n, nil, asked)
+				object.Spec.Template.Spec.Affinity = requiring("windows")
+				return object
+			},
+			want: "spec.template.metadata.annotations: " + windows,
+		},
 		"a CronJob whose template has a misspelt annotation": {
 			object: func(n string) client.Object {
 				return &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: n, Name: "a"}, Spec: batchv1.CronJobSpec{

@@ -56,6 +56,12 @@ func TestOnlyPodsThatMayGetABrokerNeedTheOperator(t *testing.T) {
 		"a Windows pod by its node selector in a labelled namespace": {namespace: labelled, change: func(pod *corev1.Pod) {
 			pod.Spec.NodeSelector = map[string]string{corev1.LabelOSStable: "windows"}
 		}},
+		"a Windows pod by its node affinity that asks": {annotations: inject("true"), change: func(pod *corev1.Pod) {
+			pod.Spec.Affinity = requiring("windows")
+		}},
+		"a pod that may also have Windows that asks": {annotations: inject("true"), sentTo: annotatedEntry, change: func(pod *corev1.Pod) {
+			pod.Spec.Affinity = requiring("windows", "linux")
+		}},
 		"a Linux pod that asks": {annotations: inject("true"), sentTo: annotatedEntry, change: func(pod *corev1.Pod) {
 			pod.Spec.OS = &corev1.PodOS{Name: corev1.Linux}
 			pod.Spec.NodeSelector = map[string]string{corev1.LabelOSStable: "linux"}
@@ -158,4 +164,11 @@ func createUnvalidated(t *testing.T, admin client.Client, profile client.Object)
 		}
 		return nil
 	})
+}
+
+// requiring is an affinity to nodes by their operating system.
+func requiring(systems ...string) *corev1.Affinity {
+	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelOSStable, Operator: corev1.NodeSelectorOpIn, Values: systems}}}},
+	}}}
 }

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/crypto-broker/crypto-broker-operator/api/injected"
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/annotation"
 )
@@ -78,16 +79,11 @@ func Decide(pod *corev1.Pod, byDefault bool) (Decision, error) {
 			Warning: "a static pod gets no broker: the kubelet started it without asking the API server",
 		}, nil
 	}
-	if isWindows(pod) {
+	if injected.IsForWindows(pod) {
 		return Decision{
 			Reason:  "Windows pod",
 			Warning: "a Windows pod gets no broker: the broker runs on Linux only",
 		}, nil
 	}
 	return Decision{Inject: true}, nil
-}
-
-func isWindows(pod *corev1.Pod) bool {
-	return pod.Spec.OS != nil && pod.Spec.OS.Name == corev1.Windows ||
-		pod.Spec.NodeSelector[corev1.LabelOSStable] == string(corev1.Windows)
 }

@@ -42,8 +42,19 @@ fails would refuse the pod.
   expression: "!object.metadata.?annotations['kubernetes.io/config.mirror'].hasValue()"
 - name: not-a-windows-pod
   expression: >-
-    object.spec.?os.?name.orValue('linux') != 'windows' &&
-    object.spec.?nodeSelector['kubernetes.io/os'].orValue('linux') != 'windows'
+    !({{ include "crypto-broker-operator.webhook.isForWindows" "object" | nindent 4 | trim }})
+{{- end }}
+
+{{/*
+Whether a pod runs only on nodes with Windows, as IsForWindows of the Go package
+api/injected has it. Takes the expression of the pod or of the pod template.
+*/}}
+{{- define "crypto-broker-operator.webhook.isForWindows" -}}
+{{ . }}.spec.?os.?name.orValue('linux') == 'windows' ||
+{{ . }}.spec.?nodeSelector['kubernetes.io/os'].orValue('linux') == 'windows' ||
+[{{ . }}.spec.?affinity.?nodeAffinity.?requiredDuringSchedulingIgnoredDuringExecution.?nodeSelectorTerms.orValue([])].exists(terms,
+size(terms) > 0 && terms.all(t, t.?matchExpressions.orValue([]).exists(e,
+e.key == 'kubernetes.io/os' && e.operator == 'In' && e.?values.orValue([]) == ['windows'])))
 {{- end }}
 
 {{/*
