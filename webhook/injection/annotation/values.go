@@ -34,11 +34,14 @@ const (
 	maxSocketDir = maxSocketPath - len("/"+contract.SocketFile)
 )
 
-// MinMemory is the smallest memory limit of a broker, and the smallest request. An idle broker
-// takes half of it. The rest is for requests, of which the largest takes 4 MiB.
-const MinMemory = "32Mi"
-
-var minMemory = resource.MustParse(MinMemory)
+// Limits of the broker's requests and limits. An idle broker takes half of MinMemory. The rest is for
+// requests, of which the largest takes 4 MiB. No machine has the largest amounts, and up to them a
+// double has the exact number of parts (see celAmount).
+const (
+	minCPU, maxCPU = "1m", "10k"
+	MinMemory      = "32Mi"
+	maxMemory      = "1Pi"
+)
 
 // Values are values that an annotation may have.
 type Values struct {
@@ -153,29 +156,37 @@ var SocketDirs = Values{
 
 // CPUAmounts are quantities of CPU.
 var CPUAmounts = Values{
-	Expected: "an amount of CPU from 1m on, in whole thousandths, such as 100m or 1",
-	Fits: func(text string) bool {
-		q, err := resource.ParseQuantity(text)
-		return err == nil && q.Sign() > 0 && q.Cmp(*resource.NewMilliQuantity(q.MilliValue(), resource.DecimalSI)) == 0
-	},
-	CEL: celAmount(1000, 1),
+	Expected: fmt.Sprintf("an amount of CPU from %s to %s, in whole thousandths, such as 100m or 1", minCPU, maxCPU),
+	Fits: fitsAmount(minCPU, maxCPU, func(q resource.Quantity) *resource.Quantity {
+		return resource.NewMilliQuantity(q.MilliValue(), resource.DecimalSI)
+	}),
+	CEL: celAmount(minCPU, maxCPU, 1000, "m"),
 }
 
 // MemoryAmounts are quantities of memory.
 var MemoryAmounts = Values{
-	Expected: fmt.Sprintf("an amount of memory in whole bytes, such as 64Mi or 1Gi, and at least %s: an idle broker takes half of that, and requests take more", MinMemory),
-	Fits: func(text string) bool {
-		q, err := resource.ParseQuantity(text)
-		return err == nil && q.Cmp(*resource.NewQuantity(q.Value(), resource.BinarySI)) == 0 && q.Cmp(minMemory) >= 0
-	},
-	CEL: celAmount(1, minMemory.Value()),
+	Expected: fmt.Sprintf("an amount of memory from %s to %s, in whole bytes, such as 64Mi or 1Gi: an idle broker takes half of %[1]s, and requests take more", MinMemory, maxMemory),
+	Fits: fitsAmount(MinMemory, maxMemory, func(q resource.Quantity) *resource.Quantity {
+		return resource.NewQuantity(q.Value(), resource.BinarySI)
+	}),
+	CEL: celAmount(MinMemory, maxMemory, 1, ""),
 }
 
-// celAmount is an expression about quantities that are a whole number of parts, and at least so
-// many. CEL converts quantities to doubles. The error of a double is smaller than the distance of
-// a fraction to the next whole number.
-func celAmount(parts, least int64) string {
-	return fmt.Sprintf("isQuantity(value) && [quantity(value).asApproximateFloat() * %d.0 + 1e-7].all(n,\nn >= %d.0 && (n >= 1e15 || n - double(int(n)) < 2e-7))", parts, least)
+// fitsAmount is the condition of amounts from least to most that are as large as rounded says.
+func fitsAmount(least, most string, rounded func(resource.Quantity) *resource.Quantity) func(string) bool {
+	from, to := resource.MustParse(least), resource.MustParse(most)
+	return func(text string) bool {
+		q, err := resource.ParseQuantity(text)
+		return err == nil && q.Cmp(from) >= 0 && q.Cmp(to) <= 0 && q.Cmp(*rounded(q)) == 0
+	}
+}
+
+// celAmount is an expression about quantities from least to most that are a whole number of parts, which
+// have a suffix. CEL can't round a quantity. It makes a double of the quantity and a quantity of the rounded
+// double.
+func celAmount(least, most string, parts int, suffix string) string {
+	return fmt.Sprintf("isQuantity(value) && [quantity(value)].all(q, q.compareTo(quantity('%s')) >= 0 && q.compareTo(quantity('%s')) <= 0 &&\n"+
+		"q.compareTo(quantity(string(int(q.asApproximateFloat() * %d.0 + 0.5)) + '%s')) == 0)", least, most, parts, suffix)
 }
 
 // ratio matches a number from 0 to 1 that Go and CEL parse alike.

@@ -48,32 +48,32 @@ Made from the table in webhook/injection/pod_options.go by hack/generate/annotat
 - name: usableCpuRequest
   expression: >-
     variables.askedCpuRequest.filter(a, [variables.annotations[a]].all(value,
-    isQuantity(value) && [quantity(value).asApproximateFloat() * 1000.0 + 1e-7].all(n,
-    n >= 1.0 && (n >= 1e15 || n - double(int(n)) < 2e-7))))
+    isQuantity(value) && [quantity(value)].all(q, q.compareTo(quantity('1m')) >= 0 && q.compareTo(quantity('10k')) <= 0 &&
+    q.compareTo(quantity(string(int(q.asApproximateFloat() * 1000.0 + 0.5)) + 'm')) == 0)))
 - name: askedCpuLimit
   expression: >-
     ['cryptobroker.io/cpu-limit'].filter(a, a in variables.annotations)
 - name: usableCpuLimit
   expression: >-
     variables.askedCpuLimit.filter(a, [variables.annotations[a]].all(value,
-    isQuantity(value) && [quantity(value).asApproximateFloat() * 1000.0 + 1e-7].all(n,
-    n >= 1.0 && (n >= 1e15 || n - double(int(n)) < 2e-7))))
+    isQuantity(value) && [quantity(value)].all(q, q.compareTo(quantity('1m')) >= 0 && q.compareTo(quantity('10k')) <= 0 &&
+    q.compareTo(quantity(string(int(q.asApproximateFloat() * 1000.0 + 0.5)) + 'm')) == 0)))
 - name: askedMemoryRequest
   expression: >-
     ['cryptobroker.io/memory-request'].filter(a, a in variables.annotations)
 - name: usableMemoryRequest
   expression: >-
     variables.askedMemoryRequest.filter(a, [variables.annotations[a]].all(value,
-    isQuantity(value) && [quantity(value).asApproximateFloat() * 1.0 + 1e-7].all(n,
-    n >= 33554432.0 && (n >= 1e15 || n - double(int(n)) < 2e-7))))
+    isQuantity(value) && [quantity(value)].all(q, q.compareTo(quantity('32Mi')) >= 0 && q.compareTo(quantity('1Pi')) <= 0 &&
+    q.compareTo(quantity(string(int(q.asApproximateFloat() * 1.0 + 0.5)) + '')) == 0)))
 - name: askedMemoryLimit
   expression: >-
     ['cryptobroker.io/memory-limit'].filter(a, a in variables.annotations)
 - name: usableMemoryLimit
   expression: >-
     variables.askedMemoryLimit.filter(a, [variables.annotations[a]].all(value,
-    isQuantity(value) && [quantity(value).asApproximateFloat() * 1.0 + 1e-7].all(n,
-    n >= 33554432.0 && (n >= 1e15 || n - double(int(n)) < 2e-7))))
+    isQuantity(value) && [quantity(value)].all(q, q.compareTo(quantity('32Mi')) >= 0 && q.compareTo(quantity('1Pi')) <= 0 &&
+    q.compareTo(quantity(string(int(q.asApproximateFloat() * 1.0 + 0.5)) + '')) == 0)))
 - name: askedLogLevel
   expression: >-
     ['cryptobroker.io/log-level'].filter(a, a in variables.annotations)
@@ -278,25 +278,25 @@ Made from the table in webhook/injection/pod_options.go by hack/generate/annotat
   messageExpression: >-
     variables.askedCpuRequest.filter(annotation, !(annotation in variables.usableCpuRequest)).map(annotation,
     'metadata.annotations[' + annotation + ']: ' + variables.found[annotation] +
-    ', expected an amount of CPU from 1m on, in whole thousandths, such as 100m or 1')[0]
+    ', expected an amount of CPU from 1m to 10k, in whole thousandths, such as 100m or 1')[0]
 - expression: >-
     !variables.askedCpuLimit.exists(annotation, !(annotation in variables.usableCpuLimit))
   messageExpression: >-
     variables.askedCpuLimit.filter(annotation, !(annotation in variables.usableCpuLimit)).map(annotation,
     'metadata.annotations[' + annotation + ']: ' + variables.found[annotation] +
-    ', expected an amount of CPU from 1m on, in whole thousandths, such as 100m or 1')[0]
+    ', expected an amount of CPU from 1m to 10k, in whole thousandths, such as 100m or 1')[0]
 - expression: >-
     !variables.askedMemoryRequest.exists(annotation, !(annotation in variables.usableMemoryRequest))
   messageExpression: >-
     variables.askedMemoryRequest.filter(annotation, !(annotation in variables.usableMemoryRequest)).map(annotation,
     'metadata.annotations[' + annotation + ']: ' + variables.found[annotation] +
-    ', expected an amount of memory in whole bytes, such as 64Mi or 1Gi, and at least 32Mi: an idle broker takes half of that, and requests take more')[0]
+    ', expected an amount of memory from 32Mi to 1Pi, in whole bytes, such as 64Mi or 1Gi: an idle broker takes half of 32Mi, and requests take more')[0]
 - expression: >-
     !variables.askedMemoryLimit.exists(annotation, !(annotation in variables.usableMemoryLimit))
   messageExpression: >-
     variables.askedMemoryLimit.filter(annotation, !(annotation in variables.usableMemoryLimit)).map(annotation,
     'metadata.annotations[' + annotation + ']: ' + variables.found[annotation] +
-    ', expected an amount of memory in whole bytes, such as 64Mi or 1Gi, and at least 32Mi: an idle broker takes half of that, and requests take more')[0]
+    ', expected an amount of memory from 32Mi to 1Pi, in whole bytes, such as 64Mi or 1Gi: an idle broker takes half of 32Mi, and requests take more')[0]
 - expression: >-
     !variables.askedLogLevel.exists(annotation, !(annotation in variables.usableLogLevel))
   messageExpression: >-
