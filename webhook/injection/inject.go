@@ -4,9 +4,11 @@ package injection
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
@@ -72,13 +74,13 @@ func Inject(pod *corev1.Pod, namespace string, profiles []byte, common template.
 		common.NamespaceUserIDs = false
 	}
 	rendering := rendering{
-		template:     options.over(common),
-		options:      options,
-		stamp:        stampOf(common),
-		shared:       sharesProcesses(pod) != "",
-		podResources: hasResources(pod),
-		snapshot:     snapshotFits(pod, common.Seal.Snapshot(profiles), common.Seal.Signature),
+		template: options.over(common),
+		options:  options,
+		stamp:    stampOf(common),
+		shared:   sharesProcesses(pod) != "",
+		snapshot: snapshotFits(pod, common.Seal.Snapshot(profiles), common.Seal.Signature),
 	}
+	leaveToPod(&rendering.template.Resources, pod)
 	isFirst := !slices.ContainsFunc(pod.Spec.InitContainers, isBroker)
 	warnings, err := rendering.put(out)
 	if err != nil {
@@ -105,6 +107,24 @@ func Inject(pod *corev1.Pod, namespace string, profiles []byte, common template.
 // for Kubernetes.
 func hasResources(pod *corev1.Pod) bool {
 	return pod.Spec.Resources != nil && len(pod.Spec.Resources.Requests)+len(pod.Spec.Resources.Limits) > 0
+}
+
+// leaveToPod removes amounts of a resource that the pod has as a whole, of which the broker takes a part. For the other resources, the
+// scheduler and quotas add up the containers.
+func leaveToPod(broker *corev1.ResourceRequirements, pod *corev1.Pod) {
+	if !hasResources(pod) {
+		return
+	}
+	for _, amounts := range []*corev1.ResourceList{&broker.Requests, &broker.Limits} {
+		maps.DeleteFunc(*amounts, func(name corev1.ResourceName, _ resource.Quantity) bool {
+			_, requested := pod.Spec.Resources.Requests[name]
+			_, limited := pod.Spec.Resources.Limits[name]
+			return requested || limited
+		})
+		if len(*amounts) == 0 {
+			*amounts = nil // as after decoding
+		}
+	}
 }
 
 func isBroker(container corev1.Container) bool {

@@ -67,9 +67,6 @@ type rendering struct {
 	// shared is set if containers of the pod see the processes of each other.
 	shared bool
 
-	// podResources is set if the pod has resources as a whole.
-	podResources bool
-
 	// snapshot is set if the pod carries the snapshot of the profiles.
 	snapshot bool
 }
@@ -90,6 +87,7 @@ func (r rendering) container() corev1.Container {
 			{Name: contract.SocketVolume, MountPath: contract.BrokerSocketDir},
 			{Name: contract.ProfilesVolume, MountPath: contract.ProfilesDir, ReadOnly: true},
 		},
+		Resources:                *r.template.Resources.DeepCopy(),
 		StartupProbe:             r.startupProbe(),
 		TerminationMessagePath:   corev1.TerminationMessagePathDefault,
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
@@ -144,9 +142,6 @@ func (r rendering) container() corev1.Container {
 	}
 	if r.shared {
 		container.Args = append(container.Args, contract.Switch(contract.SharedIdentityFlag))
-	}
-	if !r.podResources {
-		container.Resources = *r.template.Resources.DeepCopy()
 	}
 	return container
 }
