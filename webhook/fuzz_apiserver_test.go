@@ -81,8 +81,25 @@ func withoutBrokerOf(t *testing.T, with, sent *corev1.Pod) *corev1.Pod {
 	return clean
 }
 
-// plausiblePod returns a pod with a random part of the fields that its owner can set. The API server accepts most such pods.
+// plausiblePod returns a random pod that the API server and the webhook accept mostly.
 func plausiblePod(r *rand.Rand) *corev1.Pod {
+	pod := freePod(r)
+	fixture.Choose(r, pod)
+	if pod.Annotations[contract.SocketPathAnnotation] != "" {
+		pod.Annotations[contract.SocketPathAnnotation] = "/crypto/socket" // where no volume is
+	}
+	// Other tests cover the fields for which the webhook refuses a pod.
+	for name := range pod.Annotations {
+		if _, _, err := injection.Inject(pod, "shop", nil, testTemplate()); err != nil && name != contract.InjectAnnotation {
+			delete(pod.Annotations, name)
+		}
+	}
+	return pod
+}
+
+// freePod returns a pod with a random part of the fields that its owner can set, which asks for a broker. The API server accepts
+// most such pods.
+func freePod(r *rand.Rand) *corev1.Pod {
 	maybe := func(one int) bool { return r.Intn(one) == 0 }
 	pod := fixture.PodWith()
 	spec := &pod.Spec
@@ -136,16 +153,6 @@ func plausiblePod(r *rand.Rand) *corev1.Pod {
 	}
 	if maybe(5) {
 		spec.AutomountServiceAccountToken = ptr.To(false)
-	}
-	fixture.Choose(r, pod)
-	if pod.Annotations[contract.SocketPathAnnotation] != "" {
-		pod.Annotations[contract.SocketPathAnnotation] = "/crypto/socket" // where no volume is
-	}
-	// Other tests cover the fields for which the webhook refuses a pod.
-	for name := range pod.Annotations {
-		if _, _, err := injection.Inject(pod, "shop", nil, testTemplate()); err != nil && name != contract.InjectAnnotation {
-			delete(pod.Annotations, name)
-		}
 	}
 	return pod
 }

@@ -45,7 +45,8 @@ var (
 		expected: "no such annotation: of the pod's containers these get a socket: %s; " +
 			"a container that another injector adds later is named in " + contract.ContainersAnnotation + ", too",
 		arguments: []string{"variables.callers.join(', ')"},
-		applies:   fmt.Sprintf("!(%[1]s in variables.names && %[1]s in variables.callers)", celContainer),
+		// A broker without callers is not the operator's, and another sentence refuses it.
+		applies: fmt.Sprintf("size(variables.callers) > 0 && !(%[1]s in variables.names && %[1]s in variables.callers)", celContainer),
 	}
 
 	containersAlike = podRefusal{

@@ -358,9 +358,9 @@ Made from the table in webhook/injection/pod_options.go by hack/generate/annotat
     'metadata.annotations[' + annotation + ']: ' + variables.found[annotation] +
     ', expected the name of a Secret in the pod\'s namespace')[0]
 - expression: >-
-    !variables.askedProfilesOfContainer.exists(annotation, !(annotation.substring(25) in variables.names && annotation.substring(25) in variables.callers))
+    !variables.askedProfilesOfContainer.exists(annotation, size(variables.callers) > 0 && !(annotation.substring(25) in variables.names && annotation.substring(25) in variables.callers))
   messageExpression: >-
-    variables.askedProfilesOfContainer.filter(annotation, !(annotation.substring(25) in variables.names && annotation.substring(25) in variables.callers)).map(annotation,
+    variables.askedProfilesOfContainer.filter(annotation, size(variables.callers) > 0 && !(annotation.substring(25) in variables.names && annotation.substring(25) in variables.callers)).map(annotation,
     'metadata.annotations[' + annotation + ']: ' + variables.found[annotation] +
     ', expected no such annotation: of the pod\'s containers these get a socket: ' + variables.callers.join(', ') + '; a container that another injector adds later is named in cryptobroker.io/containers, too')[0]
 - expression: >-

@@ -140,7 +140,8 @@ The checks of a pod with a broker after all mutations, for the webhook and for p
     spec.containers: found a mount of a volume of the broker that is not the one that is added to the pod, expected none; {{ $reserved }}
 - expression: >-
     variables.containers.all(c, !(c.name in variables.callers) || c.mounts.all(m, m.?mountPropagation.orValue('') != 'Bidirectional' ||
-    !(variables.socketDirectory + '/').startsWith(m.mountPath.endsWith('/') ? m.mountPath : m.mountPath + '/')))
+    [m.mountPath.split('/').filter(p, p != '' && p != '.')].all(path, !('..' in path) &&
+    !(variables.socketDirectory + '/').startsWith('/' + path.map(p, p + '/').join('')))))
   message: >-
     spec.containers: found a mount with mountPropagation Bidirectional above the broker's socket, which takes the socket's mount to the node, where
     it keeps the pod from being removed; expected None or HostToContainer, or another directory in the annotation cryptobroker.io/socket-path
