@@ -9,7 +9,7 @@ package controllers
 // policy of the chart narrows it. Pods are written only through their status subresource, which
 // drops every change of a spec.
 //
-// +kubebuilder:rbac:groups=cryptobroker.io,resources=cryptoprofiles;clustercryptoprofiles,verbs=get;list;watch
+// +kubebuilder:rbac:groups=cryptobroker.io,resources=cryptoprofiles;clustercryptoprofiles,verbs=list;watch
 // +kubebuilder:rbac:groups=cryptobroker.io,resources=cryptoprofiles/status;clustercryptoprofiles/status,verbs=patch
 // +kubebuilder:rbac:groups=cryptobroker.io,resources=keyproviders;clusterkeyproviders,verbs=get;list;watch
 // +kubebuilder:rbac:groups=cryptobroker.io,resources=keyproviders/status;clusterkeyproviders/status,verbs=patch
@@ -27,7 +27,7 @@ package controllers
 //
 // Policies and peers of the key access service, in the operator's namespace.
 //
-// +kubebuilder:rbac:groups=cryptobroker.io,namespace=crypto-broker-system,resources=keyaccesspolicies;keyaccesspeers,verbs=get;list;watch
+// +kubebuilder:rbac:groups=cryptobroker.io,namespace=crypto-broker-system,resources=keyaccesspolicies;keyaccesspeers,verbs=list;watch
 // +kubebuilder:rbac:groups=cryptobroker.io,namespace=crypto-broker-system,resources=keyaccesspolicies/status;keyaccesspeers/status,verbs=patch
 //
 // Leader election, in the operator's namespace.

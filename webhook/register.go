@@ -37,7 +37,7 @@ const (
 //
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=configmaps,resourceNames=crypto-broker-profiles,verbs=get;list;watch
-// +kubebuilder:rbac:groups=cryptobroker.io,resources=cryptoprofiles;clustercryptoprofiles,verbs=get;list;watch
+// +kubebuilder:rbac:groups=cryptobroker.io,resources=cryptoprofiles;clustercryptoprofiles,verbs=list;watch
 
 // Options configure the webhooks.
 type Options struct {

@@ -79,6 +79,11 @@ func withDefinitions(t *testing.T) client.Client {
 	t.Helper()
 	admin := apiserver.StartFor(t)
 	useCluster(t, admin)
+	return clientOf(t, admin)
+}
+
+func clientOf(t *testing.T, admin *rest.Config) client.Client {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -95,16 +100,22 @@ func withDefinitions(t *testing.T) client.Client {
 // useCluster makes KUBECONFIG name a file with these credentials.
 func useCluster(t *testing.T, admin *rest.Config) {
 	t.Helper()
+	t.Setenv("KUBECONFIG", writeKubeconfig(t, admin))
+}
+
+// writeKubeconfig writes credentials into a file and returns its path.
+func writeKubeconfig(t *testing.T, access *rest.Config) string {
+	t.Helper()
 	file := clientcmdapi.NewConfig()
-	file.Clusters["test"] = &clientcmdapi.Cluster{Server: admin.Host, CertificateAuthorityData: admin.CAData}
-	file.AuthInfos["test"] = &clientcmdapi.AuthInfo{ClientCertificateData: admin.CertData, ClientKeyData: admin.KeyData}
+	file.Clusters["test"] = &clientcmdapi.Cluster{Server: access.Host, CertificateAuthorityData: access.CAData}
+	file.AuthInfos["test"] = &clientcmdapi.AuthInfo{ClientCertificateData: access.CertData, ClientKeyData: access.KeyData, Token: access.BearerToken}
 	file.Contexts["test"] = &clientcmdapi.Context{Cluster: "test", AuthInfo: "test"}
 	file.CurrentContext = "test"
 	kubeconfig := filepath.Join(t.TempDir(), "config")
 	if err := clientcmd.WriteToFile(*file, kubeconfig); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("KUBECONFIG", kubeconfig)
+	return kubeconfig
 }
 
 // startOperator runs the operator in a process of its own until the test ends.

@@ -41,11 +41,11 @@ func Start() (*rest.Config, func() error, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return start(filepath.Join(root, "config", "crd", "bases"))
+	return start(nil, filepath.Join(root, "config", "crd", "bases"))
 }
 
-// start starts an API server with the CustomResourceDefinitions of the folders.
-func start(definitions ...string) (*rest.Config, func() error, error) {
+// start starts an API server with further arguments and with the CustomResourceDefinitions of the folders.
+func start(arguments map[string]string, definitions ...string) (*rest.Config, func() error, error) {
 	assets, err := Assets()
 	if err != nil {
 		return nil, nil, err
@@ -61,6 +61,9 @@ func start(definitions ...string) (*rest.Config, func() error, error) {
 	}
 	if err := Reserve(&server.ControlPlane); err != nil {
 		return nil, nil, err
+	}
+	for name, value := range arguments {
+		server.ControlPlane.GetAPIServer().Configure().Set(name, value)
 	}
 	config, err := server.Start()
 	if err != nil {

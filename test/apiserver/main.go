@@ -49,7 +49,7 @@ func StartFor(t testing.TB) *rest.Config {
 // StartBareFor is [StartFor] without this project's CustomResourceDefinitions.
 func StartBareFor(t testing.TB) *rest.Config {
 	t.Helper()
-	admin, stop, err := start()
+	admin, stop, err := start(nil)
 	stopAfter(t, stop, err)
 	return admin
 }
