@@ -285,14 +285,18 @@ func (l *Log) writeLines(now time.Time, b *batch, lost uint64, ending bool) (wri
 	switch {
 	case !l.state.begun:
 		if l.options.Output.Full() {
-			if err := l.options.Output.Rotate(); err != nil {
+			if err := l.options.Output.Rotate(); errors.Is(err, errGone) {
+				return false, err
+			} else if err != nil {
 				l.report(now, err) // the file grows, but nothing is lost
 			}
 		}
 		out = c.add(out, l.startLine(now))
 		l.state.begun, l.state.signed = true, now
 	case l.options.Output.Full():
-		if err := l.rotate(now); err != nil {
+		if err := l.rotate(now); errors.Is(err, errGone) {
+			return false, err
+		} else if err != nil {
 			l.report(now, err) // the file grows, but nothing is lost
 		}
 	}

@@ -589,6 +589,42 @@ func TestFullFilesAreKeptIfTheFileWasMovedAway(t *testing.T) {
 	}
 }
 
+func TestARecordThatHasNoFileIsAnErrorUntilThereIsOne(t *testing.T) {
+	for sentence, before := range map[string]int{"before the first record": 0, "after records": 3} {
+		t.Run(sentence, func(t *testing.T) {
+			directory := filepath.Join(t.TempDir(), "audit")
+			if err := os.Mkdir(directory, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			f, err := audit.OpenFile(filepath.Join(directory, "audit.jsonl"), 1<<20, 2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			log := newLog(t, f)
+			write(t, log, 0, before)
+			if err := os.RemoveAll(directory); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				if err := log.Write(t.Context(), record(before)); err == nil || !strings.Contains(err.Error(), "the audit file was deleted or moved away, and a new one cannot be made") {
+					t.Errorf("a record without a file is written: %v", err)
+				}
+			}
+			if err := os.Mkdir(directory, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			write(t, log, before, before+2)
+			log.Close()
+			if err := f.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if r, err := verifyFiles(t, directory); err != nil || r.Records != 2 || r.Lost != 2 {
+				t.Errorf("the report is %+v (error %v), expected 2 records, and 2 that were lost", r, err)
+			}
+		})
+	}
+}
+
 func TestAFileIsWrittenByOneProgram(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "audit.jsonl")
 	first, err := audit.OpenFile(name, 1, 2)

@@ -154,6 +154,9 @@ func (f *File) Full() bool {
 // Previous implements Output.
 func (f *File) Previous() string { return f.previous }
 
+// errGone means that lines would go to a file that nobody finds.
+var errGone = errors.New("the audit file was deleted or moved away, and a new one cannot be made")
+
 // Rotate implements Output. If it fails before there is a new file, lines still go to the same file,
 // and no full file is deleted however often it is called. If somebody has moved the file away, only a
 // new file begins.
@@ -179,10 +182,10 @@ func (f *File) Rotate() error {
 	}
 	full := f.file
 	if err := f.open(); err != nil {
-		if moved {
-			err = errors.Join(err, os.Rename(f.name(1), f.path))
+		if !moved {
+			return fmt.Errorf("%w: %w", errGone, err)
 		}
-		return err
+		return errors.Join(err, os.Rename(f.name(1), f.path))
 	}
 	f.torn = false
 	return errors.Join(full.Close(), syncDirectory(filepath.Dir(f.path)))
