@@ -25,6 +25,9 @@ func lost(where, object string, before, after *v1alpha1.ProfileSpec, status *v1a
 	phrases := render.Lost(object, before, after)
 	if now := render.Name(object, after); now != name {
 		phrases = []string{fmt.Sprintf("its name is then %q", now)}
+		if after.Rollout != nil {
+			phrases[0] += ", in all pods at once"
+		}
 	}
 	if len(phrases) == 0 {
 		return nil

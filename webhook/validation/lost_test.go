@@ -32,6 +32,8 @@ func TestAChangeThatTakesSomethingFromCallsIsWarnedOf(t *testing.T) {
 			`1 running pod has a broker that serves the profile "orders", and calls may break: HashData: sha-512 instead of sha-256` + end},
 		"another name": {2, `{api: {hashData: {hashAlg: sha-256}}}`, `{profileName: Other, api: {hashData: {hashAlg: sha-256}}}`,
 			`2 running pods have brokers that serve the profile "orders", and calls may break: its name is then "Other"` + end},
+		"another name, which no rollout is for": {2, `{api: {hashData: {hashAlg: sha-256}}}`, `{profileName: Other, api: {hashData: {hashAlg: sha-256}}, rollout: {steps: [{setWeight: 10}]}}`,
+			`2 running pods have brokers that serve the profile "orders", and calls may break: its name is then "Other", in all pods at once` + end},
 		"more than there is room for": {2, all, `{api: {hashData: {hashAlg: sha-512}}}`,
 			`2 running pods have brokers that serve the profile "orders", and calls may break: HashData: sha-512 instead of sha-256; EncryptData is not offered; and 3 more` + end},
 		"a change that offers more":           {12, `{api: {hashData: {hashAlg: sha-256}}}`, all, ""},
