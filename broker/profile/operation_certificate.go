@@ -33,7 +33,7 @@ var signCertificateRow = SectionRow{
 
 // latestBegin is the largest ValidNotBeforeOffset, some 292 years: a longer one cannot be rounded up
 // to seconds.
-const latestBegin = (math.MaxInt64/time.Second)*time.Second - time.Second
+var latestBegin = time.Duration(math.MaxInt64).Truncate(time.Second) - time.Second
 
 // SignCertificate is the policy of the SignCertificate operation.
 type SignCertificate struct {

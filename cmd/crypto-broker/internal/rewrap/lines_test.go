@@ -5,6 +5,7 @@ package rewrap
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -33,7 +34,8 @@ func TestALineThatIsTooLongFailsAloneAndIsPrintedUnchanged(t *testing.T) {
 			if output.String() != input {
 				t.Errorf("the output has %d bytes and begins with %.20q, expected the %d bytes of the input", output.Len(), output.String(), len(input))
 			}
-			number := "line " + string(rune('1'+strings.Count(input[:strings.Index(input, long)], "\n")))
+			before, _, _ := strings.Cut(input, long)
+			number := fmt.Sprintf("line %d", 1+strings.Count(before, "\n"))
 			if want := number + ": the line has more than"; !strings.HasPrefix(stderr.String(), want) || r.failed.Load() != 1 {
 				t.Errorf("%d failures, standard error %q, expected one that begins with %q", r.failed.Load(), stderr.String(), want)
 			}
