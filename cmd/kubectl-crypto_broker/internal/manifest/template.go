@@ -14,6 +14,7 @@ import (
 	diff "gomodules.xyz/jsonpatch/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
@@ -67,7 +68,7 @@ func (d Document) Template(namespace string) (*PodTemplate, error) {
 		return nil, err
 	}
 	pod := &corev1.Pod{}
-	if err := json.Unmarshal(data, pod); err != nil {
+	if err := utiljson.Unmarshal(data, pod); err != nil { // by the case of the names, as the API server does
 		return nil, &injection.Refusal{Problems: []string{unreadable(joined(append(slices.Clone(path), "")), err)}}
 	}
 	return &PodTemplate{fields, pod, namespace, d.claims()}, nil
