@@ -81,11 +81,11 @@ type Caller struct {
 	// begun is the number of calls that have begun since the last pause of the gate.
 	begun atomic.Int32
 	// misuses counts calls of noteMisuse since misusesSince. throttledAt is the time at which
-	// misuses last reached its limit. Both times are in nanoseconds since 1970, or 0.
+	// misuses last reached its limit. Both times are numbers of package clock, or 0.
 	misuses                   atomic.Int32
 	misusesSince, throttledAt atomic.Int64
 
-	// reclaimedAt is the time of the last reclaim, in nanoseconds since 1970, or 0.
+	// reclaimedAt is the time of the last reclaim, a number of package clock, or 0.
 	reclaimedAt atomic.Int64
 
 	mu    sync.Mutex

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/clock"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/rawio"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/work"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/unixsocket"
@@ -34,7 +35,7 @@ type Conn struct {
 	Jobs work.Queue
 
 	// write is locked while the broker writes with writer. writing is the time at which the write
-	// began, in nanoseconds since 1970, or 0. announced reports whether the first frame was
+	// began, a number of package clock, or 0. announced reports whether the first frame was
 	// written.
 	write     sync.Mutex
 	writer    rawio.Writer
@@ -67,7 +68,7 @@ func (c *Conn) MayUse(name string) bool { return c != nil && c.Identity.MayUse(n
 
 // Write implements net.Conn.
 func (c *Conn) Write(b []byte) (int, error) {
-	c.writing.Store(time.Now().UnixNano())
+	c.writing.Store(clock.Nanos(time.Now()))
 	c.write.Lock()
 	defer func() {
 		c.write.Unlock()
@@ -92,7 +93,7 @@ func (c *Conn) awaitReader() {
 // stalled reports whether a write has taken longer than patience.
 func (c *Conn) stalled(now time.Time, patience time.Duration) bool {
 	since := c.writing.Load()
-	return since != 0 && now.UnixNano()-since > int64(patience)
+	return since != 0 && clock.Nanos(now)-since > int64(patience)
 }
 
 // takeTurn takes one of the caller's turns to read, and reports whether it has one. With wait it

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc/mem"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/clock"
 )
 
 func TestNoMoreConnectionsOfACallerAreReadAtOneTimeThanItsGateLetsIn(t *testing.T) {
@@ -63,7 +65,7 @@ func TestAConnectionThatCannotBeWrittenToLetsOthersThrough(t *testing.T) {
 		conn.write(t)
 	}
 	stalled.read(t, pool) // and gRPC does not continue, because a write blocks
-	stalled.writing.Store(time.Now().UnixNano())
+	stalled.writing.Store(clock.Nanos(time.Now()))
 	other.read(t, pool)
 	stalled.writing.Store(0)
 	if err := stalled.Close(); err != nil {

@@ -2,7 +2,11 @@
 
 package flow
 
-import "time"
+import (
+	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/clock"
+)
 
 // reclaimTime is how long gRPC may have a reply before its slot is reclaimed. Unless a write takes
 // longer, gRPC has processed each reply within this time.
@@ -52,7 +56,7 @@ func (c *Conn) reclaim(now time.Time) {
 // once in reclaimTime, however many calls wait for memory.
 func (c *Caller) reclaim(now time.Time) {
 	last := c.reclaimedAt.Load()
-	if now.UnixNano()-last < int64(reclaimTime) || !c.reclaimedAt.CompareAndSwap(last, now.UnixNano()) {
+	if clock.Nanos(now)-last < int64(reclaimTime) || !c.reclaimedAt.CompareAndSwap(last, clock.Nanos(now)) {
 		return
 	}
 	c.mu.Lock()

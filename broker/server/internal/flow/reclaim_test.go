@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/clock"
 )
 
 func TestAReplyThatGRPCDroppedGivesBackWhatItsCallHeld(t *testing.T) {
@@ -39,7 +41,7 @@ func TestAReplyThatGRPCDroppedGivesBackWhatItsCallHeld(t *testing.T) {
 			}
 			written := p.wireMessage()
 			if test.writing {
-				conn.writing.Store(time.Now().UnixNano())
+				conn.writing.Store(clock.Nanos(time.Now()))
 			}
 			c.reclaim(p.since.Add(test.age))
 			if back := c.Calls() == 0; back != test.back {
@@ -59,11 +61,11 @@ func TestConnectionsAreLookedAtOnceASecondHoweverManyCallsWaitForMemory(t *testi
 	for n := range 100 {
 		c.reclaim(now.Add(time.Duration(n) * reclaimTime / 100))
 	}
-	if got := c.reclaimedAt.Load(); got != now.UnixNano() {
+	if got := c.reclaimedAt.Load(); got != clock.Nanos(now) {
 		t.Error("the connections were looked at again within a second")
 	}
 	c.reclaim(now.Add(reclaimTime))
-	if got, want := c.reclaimedAt.Load(), now.Add(reclaimTime).UnixNano(); got != want {
+	if got, want := c.reclaimedAt.Load(), clock.Nanos(now.Add(reclaimTime)); got != want {
 		t.Error("the connections were not looked at again after a second")
 	}
 }

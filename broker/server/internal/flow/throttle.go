@@ -2,7 +2,11 @@
 
 package flow
 
-import "time"
+import (
+	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/clock"
+)
 
 // The broker throttles a caller for throttleTime after throttleMisuses misuses within
 // throttleTime. A misuse is a call that exceeds a limit of the caller, or that the client cancels
@@ -47,7 +51,7 @@ func (c *Caller) credit(bytes int) {
 
 // noteMisuse counts a misuse.
 func (c *Caller) noteMisuse() {
-	now := time.Now().UnixNano()
+	now := clock.Nanos(time.Now())
 	if now-c.misusesSince.Load() > int64(throttleTime) {
 		c.misusesSince.Store(now)
 		c.misuses.Store(0)
@@ -67,5 +71,5 @@ func (c *Caller) throttled() bool { return c.throttledSince(time.Now().Add(-thro
 // throttledSince reports whether the caller had too many misuses after t.
 func (c *Caller) throttledSince(t time.Time) bool {
 	at := c.throttledAt.Load()
-	return at != 0 && at > t.UnixNano()
+	return at != 0 && at > clock.Nanos(t)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/clock"
 )
 
 // keyLogInterval is the shortest time between two lines about keys that cannot be used. While a
@@ -17,7 +18,7 @@ const keyLogInterval = time.Second
 
 // keyLog limits the lines about keys.
 type keyLog struct {
-	next    atomic.Int64 // when the next line may be written, in nanoseconds since 1970
+	next    atomic.Int64 // when the next line may be written, as a number of package clock
 	omitted atomic.Int64
 }
 
@@ -28,10 +29,9 @@ func (h *Handlers) keyFailed(c *Call, name, id string, err error) {
 	if err == keys.ErrUnusable || err == keys.ErrUnavailable || !keys.Transient(err) && !errors.Is(err, keys.ErrUnusable) && !errors.Is(err, keys.ErrDenied) { //nolint:errorlint // the bare errors are meant
 		return
 	}
-	now := time.Now().UnixNano()
+	now := clock.Nanos(time.Now())
 	next := h.keyLog.next.Load()
-	// If next is further away than the interval, the clock was set back since.
-	if wait := next - now; wait > 0 && wait <= int64(keyLogInterval) || !h.keyLog.next.CompareAndSwap(next, now+int64(keyLogInterval)) {
+	if now < next || !h.keyLog.next.CompareAndSwap(next, now+int64(keyLogInterval)) {
 		h.keyLog.omitted.Add(1)
 		return
 	}

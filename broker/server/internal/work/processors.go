@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/clock"
 )
 
 // Processors makes the process use one processor while one is enough. With more
@@ -17,7 +19,7 @@ type Processors struct {
 	adapts bool
 	// one is true while the process uses one processor.
 	one atomic.Bool
-	// needed is the time until which the process needs all processors, in nanoseconds since 1970.
+	// needed is the time until which the process needs all processors, a number of package clock.
 	needed atomic.Int64
 	mu     sync.Mutex
 }
@@ -36,9 +38,8 @@ func (p *Processors) UseAll() {
 	if !p.adapts {
 		return
 	}
-	until := time.Now().UnixNano() + int64(quietTime)
-	if since := until - p.needed.Load(); since > int64(quietTime/8) || since < 0 {
-		p.needed.Store(until) // since is below 0 after the clock was set back
+	if until := clock.Nanos(time.Now()) + int64(quietTime); until-p.needed.Load() > int64(quietTime/8) {
+		p.needed.Store(until)
 	}
 	if p.one.Load() {
 		p.use(false)
@@ -48,8 +49,7 @@ func (p *Processors) UseAll() {
 // useOne makes the process use one processor, unless it needed all of them within the last
 // quietTime.
 func (p *Processors) useOne(now time.Time) {
-	left := p.needed.Load() - now.UnixNano()
-	if p.adapts && !p.one.Load() && (left < 0 || left > int64(quietTime)) { // more after the clock was set back
+	if p.adapts && !p.one.Load() && clock.Nanos(now) > p.needed.Load() {
 		p.use(true)
 	}
 }
