@@ -64,8 +64,11 @@ func TestEveryFieldOfAKeyProviderComesToItsConfiguration(t *testing.T) {
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	if empty := notSet("Config", reflect.ValueOf(config)); len(empty) > 0 {
-		t.Errorf("the configuration has no value for %q", empty)
+	if config.ActsAsProgram {
+		t.Error("a resource permits itself to use what the gateway itself has")
+	}
+	if empty := notSet("Config", reflect.ValueOf(config)); !slices.Equal(empty, []string{"Config.ActsAsProgram"}) {
+		t.Errorf("the configuration has no value for %q, expected one for all fields but ActsAsProgram", empty)
 	}
 	want := &providers.Config{
 		Name: "hsm", Type: "kmip", Endpoints: []string{"kmip-1.example.com", "kmip-2.example.com:5697"}, ServerName: "kmip.example.com", CacheTime: 30 * time.Second,
