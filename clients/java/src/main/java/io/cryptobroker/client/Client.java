@@ -279,8 +279,8 @@ public final class Client implements AutoCloseable {
   }
 
   /**
-   * Decrypts the output of {@link #encryptStream}. What it writes is authentic, but only its
-   * return says that nothing is missing: if it throws, discard the output. The rest is as in {@link
+   * Decrypts the output of {@link #encryptStream}. What it writes is authentic, but only its return
+   * says that nothing is missing: if it throws, discard the output. The rest is as in {@link
    * #encryptStream}.
    *
    * @param input the input, which stays open
