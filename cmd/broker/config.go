@@ -107,7 +107,7 @@ func (c *config) settings() []setting {
 		},
 		{
 			name: "shutdown-timeout", env: "CRYPTO_BROKER_SHUTDOWN_TIMEOUT", kind: "duration", initial: "10s", set: positiveDuration(&c.shutdownTimeout),
-			usage: "how long calls may take to end after SIGTERM or SIGINT",
+			usage: "how long calls may take to end after SIGTERM, SIGINT or SIGHUP",
 		},
 		{
 			name: "memory-limit", env: "CRYPTO_BROKER_MEMORY_LIMIT", kind: "size", set: byteSize(&c.memoryLimit, minMemoryLimit),

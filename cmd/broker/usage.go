@@ -19,7 +19,7 @@ func serveUsage() string {
 	return `Serves cryptographic operations by profile over gRPC on Unix sockets.
 
 Usage:
-  broker [serve] [flags]    serve until SIGTERM or SIGINT
+  broker [serve] [flags]    serve until SIGTERM, SIGINT or SIGHUP
   broker health [flags]     exit with 0 if a broker serves, else with 1
   broker version            print the version
   broker fips               print which cryptographic module serves what

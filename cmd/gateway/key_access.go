@@ -72,7 +72,7 @@ func runKeyAccess(ctx context.Context, args []string, stdout, stderr io.Writer) 
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, pflag.ErrHelp):
-		fmt.Fprintf(stdout, "Runs a key access service for OpenTDF until SIGTERM or SIGINT. docs/key-access.md has the configuration.\n\nFlags:\n%s", flags.FlagUsagesWrapped(program.HelpWidth))
+		fmt.Fprintf(stdout, "Runs a key access service for OpenTDF until SIGTERM, SIGINT or SIGHUP. docs/key-access.md has the configuration.\n\nFlags:\n%s", flags.FlagUsagesWrapped(program.HelpWidth))
 		return program.ExitOK
 	case err == nil && flags.NArg() > 0:
 		err = fmt.Errorf("unexpected argument %q, expected flags only", flags.Arg(0))

@@ -185,7 +185,7 @@ on a Unix socket (https://kubernetes.io/docs/tasks/administer-cluster/kms-provid
 before the API server.
 
 Usage:
-  gateway kms --key PROVIDER/ID [flags]    run until SIGTERM or SIGINT
+  gateway kms --key PROVIDER/ID [flags]    run until SIGTERM, SIGINT or SIGHUP
 
 The socket is there at once. While the key cannot be used, the status of the plugin says why in one sentence, and
 calls fail within 2 seconds. A wrong value ends the program with exit code 2 and a sentence that says what was

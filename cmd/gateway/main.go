@@ -108,7 +108,7 @@ func usage() string {
 keys, and never a private or an AES key.
 
 Usage:
-  gateway [flags]       run until SIGTERM or SIGINT
+  gateway [flags]       run until SIGTERM, SIGINT or SIGHUP
   gateway kms           serve the API server's encryption of Secrets (KMS v2); see gateway kms --help
   gateway key-access    release data keys of OpenTDF files, with or without a cluster; see gateway key-access --help
   gateway rego-check    check policies in Rego for the operator; see gateway rego-check --help

@@ -81,7 +81,7 @@ func regoCheckUsage() string {
 a process of its own, which ends after 2.5 seconds or with more than 256 MiB of memory.
 
 Usage:
-  gateway rego-check --socket-dir DIR    serve the operator until SIGTERM or SIGINT
+  gateway rego-check --socket-dir DIR    serve the operator until SIGTERM, SIGINT or SIGHUP
   gateway rego-check < MODULE            check one module, and write what is wrong with it in JSON
 
 Flags:

@@ -56,7 +56,7 @@ func usage() string {
 	return `Injects brokers into pods, distributes CryptoProfiles to them, and reports which profiles they serve.
 
 Usage:
-  operator [flags]    run until SIGTERM or SIGINT
+  operator [flags]    run until SIGTERM, SIGINT or SIGHUP
   operator check      ask the API server whether the webhooks answer, and end; helm test runs this
   operator version    print the version
 
