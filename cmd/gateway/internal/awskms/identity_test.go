@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/providers"
+	"github.com/crypto-broker/crypto-broker-operator/broker/tlsprovider"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/gateway/internal/awskms"
 )
 
@@ -44,6 +45,14 @@ func TestTheIdentityOfTheProgramIsUsedOnlyIfTheCallerAsksForIt(t *testing.T) {
 	}
 
 	config.ActsAsProgram = true
+	if tlsprovider.Current().Provider != tlsprovider.Go {
+		t.Setenv("AWS_CA_BUNDLE", "/authorities")
+		const want = "found the variable AWS_CA_BUNDLE, expected none with OpenSSL: SSL_CERT_FILE names a file with authorities"
+		if _, err := awskms.Open(&config, nil); err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+	t.Setenv("AWS_CA_BUNDLE", "")
 	p, err := awskms.Open(&config, nil)
 	if err != nil {
 		t.Fatal(err)

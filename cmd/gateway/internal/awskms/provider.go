@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"sync"
 	"time"
 
@@ -93,7 +94,10 @@ func Open(c *providers.Config, given providers.Credentials) (providers.Provider,
 		options := []func(*config.LoadOptions) error{config.WithRegion(c.AWSKMS.Region)}
 		if tlsprovider.Current().Provider != tlsprovider.Go {
 			// The library asks other services for credentials. It would use its own HTTP client
-			// unless it gets one.
+			// unless it gets one, and it can use a bundle of authorities in its own client only.
+			if os.Getenv("AWS_CA_BUNDLE") != "" {
+				return nil, errors.New("found the variable AWS_CA_BUNDLE, expected none with OpenSSL: SSL_CERT_FILE names a file with authorities")
+			}
 			others, err := clientOfOthers()
 			if err != nil {
 				return nil, err
