@@ -39,6 +39,9 @@ func TestAProviderIsNotOpenedWithTheCredentialsOfAnotherConfiguration(t *testing
 		versions++ // the folders of a kubelet never have the same name again
 		version, link := fmt.Sprintf("..version-%d", versions), filepath.Join(dir, "..tmp")
 		do(errors.Join(os.Symlink(".."+server, filepath.Join(dir, version)), os.Symlink(version, link), os.Rename(link, filepath.Join(dir, watch.DataLink))))
+		if versions > 1 {
+			do(os.Remove(filepath.Join(dir, fmt.Sprintf("..version-%d", versions-1))))
+		}
 	}
 	replace("old")
 	do(os.Symlink(filepath.Join(watch.DataLink, FileName), filepath.Join(dir, FileName)))
