@@ -5,6 +5,7 @@ package program_test
 import (
 	"errors"
 	"fmt"
+	"os/signal"
 	"runtime"
 	"syscall"
 	"testing"
@@ -33,10 +34,19 @@ func TestAReleaseHasTheVersionOfItsBuild(t *testing.T) {
 }
 
 func TestASignalEndsTheContext(t *testing.T) {
-	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
-		ctx := program.Context()
-		if err := syscall.Kill(syscall.Getpid(), signal); err != nil {
+	send := func(s syscall.Signal) {
+		t.Helper()
+		if err := syscall.Kill(syscall.Getpid(), s); err != nil {
 			t.Fatal(err)
+		}
+	}
+	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
+		ctx := program.Context()
+		if send(s); s == syscall.SIGHUP && signal.Ignored(s) { // where the tests run below nohup
+			if ctx.Err() != nil {
+				t.Error("SIGHUP ended the context although it is ignored")
+			}
+			send(syscall.SIGTERM)
 		}
 		<-ctx.Done()
 	}
