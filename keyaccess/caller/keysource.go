@@ -22,8 +22,9 @@ const (
 
 // maxWaiting is the maximum number of calls of strangers that wait for keys of an issuer. Anybody can send a token with a key id that no issuer
 // has, or of an issuer that is away. Without a bound, such tokens would take all places of a service for as long as an issuer does
-// not answer, also the places of the callers of other issuers.
-const maxWaiting = 8
+// not answer, also the places of the callers of other issuers. It is half of the usual places, because all first requests of a
+// peer after a start wait for its keys.
+const maxWaiting = 32
 
 // keySource has the keys of an issuer. Use of the keys makes it fetch newer ones in the background, so that no call waits for them;
 // a service without calls makes no requests.
