@@ -5,7 +5,9 @@ package keyaccess_test
 import (
 	"io"
 	"net/http"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/go-jose/go-jose/v4"
@@ -40,6 +42,37 @@ func TestNothingIsReadOfARequestWhoseSenderIsNotKnown(t *testing.T) {
 	if reply.StatusCode != http.StatusUnauthorized {
 		t.Errorf("found status %d", reply.StatusCode)
 	}
+}
+
+// After a start, a service does not know the keys of its peers yet, and reads them at their first requests.
+func TestManyFirstRequestsOfAPeerWaitForItsKeys(t *testing.T) {
+	const requests = 20
+	m := federate(t, 2, nil)
+	serve := *m[0].handler.Load()
+	var slow http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for r.Method == http.MethodGet && m[1].asked.Load() < requests && r.Context().Err() == nil { // the documents with the keys
+			runtime.Gosched()
+		}
+		serve.ServeHTTP(w, r)
+	})
+	m[0].handler.Store(&slow)
+	client, body := parseKey(t, privateKeys()[wrapping.RSA2048]), policyBody(plainPolicy)
+	if found := askAll(t, client, m[:1]); found[0] != "0" { // now the first service knows the keys of the issuer of tokens
+		t.Fatalf("found %q", found)
+	}
+	signed := m[0].sign(ask(t, client, body, m[1].share(t, shareOf(1), body, "1")))
+	var all sync.WaitGroup
+	for range requests {
+		all.Go(func() {
+			response, err := m[0].rewrap(t, signed)
+			if err != nil {
+				t.Error(err)
+			} else if found := outcome(t, client, response, nil); found[0] != "1" {
+				t.Errorf("found %q, expected the share of the peer", found)
+			}
+		})
+	}
+	all.Wait()
 }
 
 // Two services whose places clients have taken must not wait for each other.
