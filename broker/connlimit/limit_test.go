@@ -66,37 +66,11 @@ func TestAConnectionCountsUntilItIsClosed(t *testing.T) {
 	}
 }
 
-func TestAConnectionWithARequestStaysAndQuietOnesEnd(t *testing.T) {
-	for _, secure := range []bool{false, true} {
-		t.Run(fmt.Sprintf("TLS %t", secure), func(t *testing.T) {
-			working, goOn := make(chan struct{}), make(chan struct{})
-			limit, server := serve(t, 2, secure, func(http.ResponseWriter, *http.Request) {
-				close(working)
-				<-goOn
-			})
-			answered := make(chan struct{})
-			go func() {
-				defer close(answered)
-				get(t, server)
-			}()
-			<-working
-			for range 3 { // each takes the place of the one before
-				conn, err := net.Dial("tcp", server.Listener.Addr().String())
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer func() { _ = conn.Close() }() // nothing was sent
-				await(t, "the connection is there", func() bool { return limit.Count() == 2 })
-			}
-			close(goOn)
-			<-answered
-		})
-	}
-}
-
-func TestWhileAllConnectionsHaveRequestsThereAreNoMore(t *testing.T) {
+// serveBusy does the same, with a connection whose request lasts until end is called.
+func serveBusy(t *testing.T, most int, secure bool) (limit *connlimit.Limit, server *httptest.Server, end func()) {
+	t.Helper()
 	working, goOn := make(chan struct{}), make(chan struct{})
-	_, server := serve(t, 1, false, func(http.ResponseWriter, *http.Request) {
+	limit, server = serve(t, most, secure, func(http.ResponseWriter, *http.Request) {
 		close(working)
 		<-goOn
 	})
@@ -106,6 +80,32 @@ func TestWhileAllConnectionsHaveRequestsThereAreNoMore(t *testing.T) {
 		get(t, server)
 	}()
 	<-working
+	return limit, server, func() {
+		close(goOn)
+		<-answered
+	}
+}
+
+func TestAConnectionWithARequestStaysAndQuietOnesEnd(t *testing.T) {
+	for _, secure := range []bool{false, true} {
+		t.Run(fmt.Sprintf("TLS %t", secure), func(t *testing.T) {
+			limit, server, end := serveBusy(t, 2, secure)
+			defer end()
+			for range 3 { // each takes the place of the one before
+				conn, err := net.Dial("tcp", server.Listener.Addr().String())
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer func() { _ = conn.Close() }() // nothing was sent
+				await(t, "the connection is there", func() bool { return limit.Count() == 2 })
+			}
+		})
+	}
+}
+
+func TestWhileAllConnectionsHaveRequestsThereAreNoMore(t *testing.T) {
+	_, server, end := serveBusy(t, 1, false)
+	defer end()
 	conn, err := net.Dial("tcp", server.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -117,6 +117,4 @@ func TestWhileAllConnectionsHaveRequestsThereAreNoMore(t *testing.T) {
 	if n, err := io.Copy(io.Discard, conn); n != 0 || err != nil {
 		t.Errorf("the connection has not ended: %d bytes, %v", n, err)
 	}
-	close(goOn)
-	<-answered
 }
