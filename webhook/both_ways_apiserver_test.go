@@ -85,7 +85,12 @@ func (o outcome) says(text string) bool { return o.err != nil && strings.Contain
 // the documentation declares.
 func TestThePoliciesMakeOfARandomPodWhatTheWebhookMakes(t *testing.T) {
 	if !apiserver.ServesMutatingPolicies(t, access) {
-		t.Skipf("%s has no policies that inject", apiserver.Version(t, access))
+		// An API server without such policies leaves the webhook as the only way.
+		const refused = "expected one that serves MutatingAdmissionPolicy"
+		if err := apiserver.CreateFromChart(t.Context(), access, "templates/injection/inject.yaml", "injection.mode=policy"); err == nil || !strings.Contains(err.Error(), refused) {
+			t.Errorf("found %v, expected a refusal with %q", err, refused)
+		}
+		return
 	}
 	byPolicies := startPolicies(t)
 	startOperator(t)

@@ -61,7 +61,7 @@ func FromChart(ctx context.Context, admin *rest.Config, template string, values 
 	if helm, err = filepath.Abs(strings.TrimSpace(helm)); err != nil {
 		return nil, err
 	}
-	rendered, err := environment.Command(ctx, "", io.Discard, helm, "template", environment.Release, environment.Chart(root),
+	rendered, err := environment.Command(ctx, "", nil, helm, "template", environment.Release, environment.Chart(root),
 		"--namespace", environment.Namespace, "--kube-version", version.GitVersion, "--show-only", template, "--set", strings.Join(values, ","))
 	if err != nil {
 		return nil, err
