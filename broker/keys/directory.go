@@ -8,7 +8,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"os"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -83,21 +83,18 @@ func Watch(ctx context.Context, dir string, opts ...Option) (*Directory, error) 
 		options: options{
 			pollInterval: 10 * time.Second,
 			observe:      func(Event) {},
-			watchProblem: func(error) {},
 		},
 	}
 	for _, option := range opts {
 		option(&d.options)
 	}
 	w := watch.New(watch.Config{
-		Dir:       d.dir,
-		Also:      d.subdirectories,
-		Matters:   func(name string) bool { return !strings.HasPrefix(name, ".") },
-		Look:      d.look,
-		Problem:   d.watchProblem,
-		Interval:  d.pollInterval,
-		Unwatched: time.Second,
-		Quiet:     50 * time.Millisecond,
+		Dir:      d.dir,
+		Also:     func() []string { return watch.Subdirectories(d.dir) },
+		Matters:  func(name string) bool { return !strings.HasPrefix(name, ".") },
+		Look:     d.look,
+		Problem:  d.watchProblem,
+		Interval: d.pollInterval,
 	})
 	go func() {
 		defer close(d.done)
@@ -225,7 +222,7 @@ func (d *Directory) report(event Event) {
 	for _, problem := range event.Problems {
 		fmt.Fprintln(&b, problem)
 	}
-	for _, id := range d.ids() {
+	for _, id := range slices.Sorted(maps.Keys(d.loaded)) {
 		if key := d.loaded[id]; key.key != nil {
 			fmt.Fprintf(&b, "%s %x\n", id, key.digest)
 		}
@@ -236,34 +233,5 @@ func (d *Directory) report(event Event) {
 	}
 }
 
-func (d *Directory) ids() []string {
-	ids := make([]string, 0, len(d.loaded))
-	for id := range d.loaded {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	return ids
-}
-
-// subdirectories returns the directories in the directory, which may be mounted volumes. It
-// returns none if the directory cannot be read, which look reports.
-func (d *Directory) subdirectories() []string {
-	entries, err := os.ReadDir(d.dir)
-	if err != nil {
-		return nil
-	}
-	var dirs []string
-	for _, entry := range entries {
-		if strings.HasPrefix(entry.Name(), ".") {
-			continue
-		}
-		path := filepath.Join(d.dir, entry.Name())
-		if info, err := os.Stat(path); err == nil && info.IsDir() {
-			dirs = append(dirs, path)
-		}
-	}
-	return dirs
-}
-
 // links returns a text that changes when a kubelet replaces the content of the directory or of a directory in it.
-func (d *Directory) links() string { return watch.Links(append(d.subdirectories(), d.dir)...) }
+func (d *Directory) links() string { return watch.Links(append(watch.Subdirectories(d.dir), d.dir)...) }

@@ -11,6 +11,7 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -36,7 +37,24 @@ func Links(dirs ...string) string {
 	return b.String()
 }
 
-// Config says what a Watcher follows. All fields except Also are required.
+// Subdirectories returns the directories in a directory, which may be mounted volumes, except for those of a kubelet. It returns none
+// if the directory cannot be read.
+func Subdirectories(dir string) []string {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil
+	}
+	var dirs []string
+	for _, entry := range entries {
+		path := filepath.Join(dir, entry.Name())
+		if info, err := os.Stat(path); err == nil && info.IsDir() && !strings.HasPrefix(entry.Name(), ".") {
+			dirs = append(dirs, path)
+		}
+	}
+	return dirs
+}
+
+// Config says what a Watcher follows. Dir, Matters, Look and Interval are required.
 type Config struct {
 	// Dir is the absolute path of the directory. The directory may be missing and appear
 	// later.
@@ -52,13 +70,15 @@ type Config struct {
 	// at one time.
 	Look func() bool
 	// Problem is called with an error when a directory cannot be watched, so that only
-	// intervals find its changes. It is called with nil when the directory is watched again.
+	// intervals find its changes. It is called with nil when the directory is watched again. It
+	// may be nil.
 	Problem func(error)
 	// Interval is the time after which Look is called without a notification. If a directory
-	// cannot be watched, the shorter of Interval and Unwatched counts.
+	// cannot be watched, the shorter of Interval and Unwatched counts. The default of Unwatched
+	// is one second.
 	Interval, Unwatched time.Duration
 	// Quiet is the time without a notification after which Look is called. If notifications
-	// continue, Look is called after ten times that time.
+	// continue, Look is called after ten times that time. The default is 50 ms.
 	Quiet time.Duration
 }
 
@@ -79,6 +99,7 @@ type Watcher struct {
 
 // New begins to watch, and calls Look for the first time.
 func New(config Config) *Watcher {
+	config.Unwatched, config.Quiet = cmp.Or(config.Unwatched, time.Second), cmp.Or(config.Quiet, 50*time.Millisecond)
 	w := &Watcher{Config: config, watched: map[string]os.FileInfo{}}
 	w.ensure()
 	w.Look()
@@ -224,8 +245,10 @@ func (w *Watcher) report(err error) {
 	if err != nil {
 		text = err.Error()
 	}
-	if text != w.problem {
-		w.problem = text
+	if text == w.problem {
+		return
+	}
+	if w.problem = text; w.Problem != nil {
 		w.Problem(err)
 	}
 }

@@ -53,8 +53,7 @@ func (d *Directory) Run(ctx context.Context) {
 		Dir:      d.dir,
 		Matters:  func(name string) bool { return strings.HasSuffix(name, suffix) },
 		Look:     d.look,
-		Problem:  func(error) {}, // the directory is read each second instead
-		Interval: 10 * time.Second, Unwatched: time.Second, Quiet: 50 * time.Millisecond,
+		Interval: 10 * time.Second,
 	}).Run(ctx)
 }
 

@@ -73,11 +73,8 @@ func (d *Directory) Run(ctx context.Context) {
 		Matters: func(name string) bool {
 			return name == currentFile || strings.HasSuffix(name, suffix) || strings.HasSuffix(name, refSuffix)
 		},
-		Look:      d.look,
-		Problem:   func(error) {}, // the directory is read each second instead
-		Interval:  10 * time.Second,
-		Unwatched: time.Second,
-		Quiet:     50 * time.Millisecond,
+		Look:     d.look,
+		Interval: 10 * time.Second,
 	}).Run(ctx)
 }
 

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -77,14 +76,11 @@ func Follow(ctx context.Context, dir string, types Types, use func(map[string]ke
 	}
 	f := &Followed{dir: filepath.Clean(dir), types: types, use: use, observe: observe, done: make(chan struct{}), open: map[string]opened{}}
 	w := watch.New(watch.Config{
-		Dir:       f.dir,
-		Also:      f.subdirectories,
-		Matters:   func(name string) bool { return !strings.HasPrefix(name, ".") },
-		Look:      f.look,
-		Problem:   func(error) {}, // the regular reads find the changes
-		Interval:  pollInterval,
-		Unwatched: time.Second,
-		Quiet:     50 * time.Millisecond,
+		Dir:      f.dir,
+		Also:     func() []string { return watch.Subdirectories(f.dir) }, // with the credentials
+		Matters:  func(name string) bool { return !strings.HasPrefix(name, ".") },
+		Look:     f.look,
+		Interval: pollInterval,
 	})
 	go func() {
 		defer close(f.done)
@@ -148,7 +144,7 @@ func (f *Followed) look() bool {
 }
 
 // links returns a text that changes when a kubelet replaces the content of the directory or of a directory in it.
-func (f *Followed) links() string { return watch.Links(append(f.subdirectories(), f.dir)...) }
+func (f *Followed) links() string { return watch.Links(append(watch.Subdirectories(f.dir), f.dir)...) }
 
 // replace replaces the providers, and closes those that are not used any more.
 func (f *Followed) replace(next map[string]opened) {
@@ -177,20 +173,4 @@ func (f *Followed) tell(event Event, digests string) {
 		f.lastText = text
 		f.observe(event)
 	}
-}
-
-// subdirectories returns the directories of the credentials.
-func (f *Followed) subdirectories() []string {
-	entries, err := os.ReadDir(f.dir)
-	if err != nil {
-		return nil // look reports it
-	}
-	var dirs []string
-	for _, entry := range entries {
-		path := filepath.Join(f.dir, entry.Name())
-		if info, err := os.Stat(path); err == nil && info.IsDir() && !strings.HasPrefix(entry.Name(), ".") {
-			dirs = append(dirs, path)
-		}
-	}
-	return dirs
 }

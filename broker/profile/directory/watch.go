@@ -32,14 +32,11 @@ type Source struct {
 }
 
 type options struct {
-	pollInterval  time.Duration
-	quiet         time.Duration
-	observe       func(Event)
-	watchProblem  func(error)
-	now           func() time.Time
-	fastPollLimit time.Duration
-	compile       []profile.CompileOption
-	trusted       *trusted
+	pollInterval time.Duration
+	observe      func(Event)
+	watchProblem func(error)
+	compile      []profile.CompileOption
+	trusted      *trusted
 }
 
 // Option changes how Watch works.
@@ -83,12 +80,8 @@ func Watch(ctx context.Context, dir string, opts ...Option) (*Source, error) {
 		dir:  filepath.Clean(dir),
 		done: make(chan struct{}),
 		options: options{
-			pollInterval:  10 * time.Second,
-			quiet:         50 * time.Millisecond,
-			observe:       func(Event) {},
-			watchProblem:  func(error) {},
-			now:           time.Now,
-			fastPollLimit: time.Second,
+			pollInterval: 10 * time.Second,
+			observe:      func(Event) {},
 		},
 	}
 	for _, option := range opts {
@@ -111,11 +104,9 @@ func Watch(ctx context.Context, dir string, opts ...Option) (*Source, error) {
 		Matters: func(name string) bool {
 			return name == profile.FileName || (s.trusted != nil && name == signed.FileName)
 		},
-		Look:      s.look,
-		Problem:   s.watchProblem,
-		Interval:  s.pollInterval,
-		Unwatched: s.fastPollLimit,
-		Quiet:     s.quiet,
+		Look:     s.look,
+		Problem:  s.watchProblem,
+		Interval: s.pollInterval,
 	})
 	go func() {
 		defer close(s.done)
@@ -203,7 +194,7 @@ func (s *Source) serve(event Event) {
 	if set.Rejected() > 0 {
 		reason = ProfilesRejected
 	}
-	now := s.now()
+	now := time.Now()
 	event.Result, event.Reason, event.Withdrawn = ResultLoaded, reason, s.withdrawn(set, now)
 	s.observe(event)
 	state := State{Digest: set.Digest(), Revision: event.Revision, Since: now, Reason: reason, Withdrawn: event.Withdrawn}

@@ -52,7 +52,6 @@ func (l *Level) Follow(ctx context.Context, file string, logger *slog.Logger) {
 	l.file, l.logger = file, logger
 	w := watch.New(watch.Config{
 		Dir: filepath.Dir(file), Matters: func(name string) bool { return name == filepath.Base(file) }, Look: l.look,
-		Also: func() []string { return nil }, Problem: func(error) {}, // the file is read each second then
 		Interval: lookInterval, Unwatched: lookOften, Quiet: lookQuiet,
 	})
 	go w.Run(ctx)
