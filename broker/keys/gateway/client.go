@@ -66,9 +66,11 @@ const policy = `{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 
 // Client is the provider of the keys that a gateway uses for this broker. It has one
 // connection, which it opens when it is needed.
 type Client struct {
+	// Keys has the keys as the gateway describes them. They have only the operations that their
+	// use needs.
+	*keycache.Keys
 	connection *grpc.ClientConn
 	gateway    gatewayv1.KeyGatewayServiceClient
-	described  *keycache.Keys
 	silence    *silence
 	requests   chan struct{} // a semaphore with an entry for each running request
 	log        *occasional
@@ -100,22 +102,14 @@ func New(options Options) (*Client, error) {
 	}
 	c.connection, c.gateway = connection, gatewayv1.NewKeyGatewayServiceClient(connection)
 	c.silence = &silence{after: silenceAfter, limit: silenceLimit, health: healthpb.NewHealthClient(connection), connections: made, log: c.log}
-	c.described = keycache.New(keep, c.describe)
+	c.Keys = keycache.New(keep, c.describe)
 	return c, nil
 }
 
 // Close ends the connection. Requests that have not ended fail.
 func (c *Client) Close() {
-	c.described.Close()
+	c.Keys.Close()
 	_ = c.connection.Close() // it fails only if it is closed already
-}
-
-// KeyNow implements keys.Prompt.
-func (c *Client) KeyNow(name keys.Name) (*keys.Key, error) { return c.described.KeyNow(name) }
-
-// Key implements keys.Provider. The key has only the operations that its use needs.
-func (c *Client) Key(ctx context.Context, name keys.Name) (*keys.Key, error) {
-	return c.described.Key(ctx, name)
 }
 
 func (c *Client) describe(ctx context.Context, name keys.Name, _ *keys.Key) (*keys.Key, error) {

@@ -33,8 +33,8 @@ type Config struct {
 
 // Manager is a key manager. It is safe for concurrent use.
 type Manager struct {
+	*pool.Pool[*Session]
 	client *tlsprovider.Client
-	conns  *pool.Pool[*Session]
 
 	mu sync.Mutex
 	// servers has the state of each server, by address.
@@ -66,7 +66,7 @@ func New(config Config) (*Manager, error) {
 	}
 	settings.Dial = m.dial
 	var err error
-	if m.conns, err = pool.New(settings); err != nil {
+	if m.Pool, err = pool.New(settings); err != nil {
 		return nil, fmt.Errorf("kmip: %w", err)
 	}
 	return m, nil
@@ -90,17 +90,6 @@ func trimBrackets(host string) string {
 		return host[1 : len(host)-1]
 	}
 	return host
-}
-
-// Close closes all connections.
-func (m *Manager) Close() { m.conns.Close() }
-
-// Status returns the state of each server.
-func (m *Manager) Status() []pool.Status { return m.conns.Status() }
-
-// Do runs requests on one connection; see [pool.Pool.Do].
-func (m *Manager) Do(ctx context.Context, kind pool.Kind, request func(context.Context, *Session) error) error {
-	return m.conns.Do(ctx, kind, request)
 }
 
 // dial connects to a server.

@@ -25,8 +25,8 @@ import (
 // can do since KMIP 1.2. Their public keys and certificates are the objects that they link to, or
 // objects with the same Name.
 type Provider struct {
-	manager *Manager
-	recent  *keycache.Keys
+	*Manager
+	*keycache.Keys
 }
 
 var (
@@ -51,25 +51,14 @@ func Open(config *providers.Config, credentials providers.Credentials) (provider
 	if err != nil {
 		return nil, err
 	}
-	p := &Provider{manager: manager}
-	p.recent = keycache.New(config.CacheFor(), p.find)
+	p := &Provider{Manager: manager}
+	p.Keys = keycache.New(config.CacheFor(), p.find)
 	return p, nil
 }
 
-// Key implements keys.Provider.
-func (p *Provider) Key(ctx context.Context, name keys.Name) (*keys.Key, error) {
-	return p.recent.Key(ctx, name)
-}
-
-// KeyNow implements keys.Prompt.
-func (p *Provider) KeyNow(name keys.Name) (*keys.Key, error) { return p.recent.KeyNow(name) }
-
-// Status implements providers.Provider.
-func (p *Provider) Status() []pool.Status { return p.manager.Status() }
-
 // Check implements providers.Provider. The version is the newest protocol version.
 func (p *Provider) Check(ctx context.Context) (version string, err error) {
-	err = p.manager.Do(ctx, pool.Repeatable, func(ctx context.Context, s *Session) error {
+	err = p.Do(ctx, pool.Repeatable, func(ctx context.Context, s *Session) error {
 		versions, err := s.Versions(ctx)
 		if err == nil && len(versions) > 0 {
 			version = "KMIP " + versions[0]
@@ -81,17 +70,17 @@ func (p *Provider) Check(ctx context.Context) (version string, err error) {
 
 // Close implements providers.Provider.
 func (p *Provider) Close() {
-	p.recent.Close()
-	p.manager.Close()
+	p.Keys.Close()
+	p.Manager.Close()
 }
 
 // CreateAES implements keys.Creator. The key can be used at once.
 func (p *Provider) CreateAES(ctx context.Context, id string, bits int) error {
-	err := p.manager.Do(ctx, pool.Once, func(ctx context.Context, s *Session) error {
+	err := p.Do(ctx, pool.Once, func(ctx context.Context, s *Session) error {
 		_, err := s.createNamedAES(ctx, id, bits)
 		return err
 	})
-	p.recent.Forget(id)
+	p.Forget(id)
 	return err
 }
 
@@ -99,7 +88,7 @@ func (p *Provider) CreateAES(ctx context.Context, id string, bits int) error {
 // not all key managers have the operation Re-key.
 func (p *Provider) Rotate(ctx context.Context, id string) error {
 	var bits int
-	err := p.manager.Do(ctx, pool.Repeatable, func(ctx context.Context, s *Session) error {
+	err := p.Do(ctx, pool.Repeatable, func(ctx context.Context, s *Session) error {
 		found, err := s.versionsOf(ctx, id, "")
 		if err != nil {
 			return err
@@ -126,7 +115,7 @@ func (p *Provider) Rotate(ctx context.Context, id string) error {
 
 // find asks for a key. All its requests go to one server, so that they see the same objects.
 func (p *Provider) find(ctx context.Context, name keys.Name, before *keys.Key) (key *keys.Key, err error) {
-	err = p.manager.Do(ctx, pool.Repeatable, func(ctx context.Context, s *Session) error {
+	err = p.Do(ctx, pool.Repeatable, func(ctx context.Context, s *Session) error {
 		key, err = p.findIn(ctx, s, name, before)
 		return err
 	})
@@ -248,7 +237,7 @@ func (p *Provider) pair(ctx context.Context, s *Session, id string, version *obj
 	}
 	var key *keys.Key
 	if version.isPrivateKey() {
-		key, err = keys.NewRemoteSigning(id, public, &signer{p.manager, version.id, public}, chain)
+		key, err = keys.NewRemoteSigning(id, public, &signer{p.Manager, version.id, public}, chain)
 	} else {
 		key, err = keys.NewVerifying(id, public, chain)
 	}

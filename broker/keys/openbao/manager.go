@@ -20,12 +20,12 @@ import (
 
 // manager has the fields and methods that both engines share.
 type manager struct {
+	*pool.Pool[*session]
+	*keycache.Keys
 	tls              *tlsprovider.Client
 	login            *login
 	namespace, mount string
 	certificates     providers.KeyCertificates
-	conns            *pool.Pool[*session]
-	keys             *keycache.Keys
 }
 
 // Open opens the provider that a configuration of the type openbao describes. It does not wait
@@ -71,7 +71,7 @@ func Open(config *providers.Config, credentials providers.Credentials) (provider
 		}
 	}
 	c := config.Connections
-	m.conns, err = pool.New(pool.Config[*session]{
+	m.Pool, err = pool.New(pool.Config[*session]{
 		Endpoints: endpoints, Dial: m.dial, Max: c.Max, Min: c.Min, Lifetime: c.Lifetime, IdleTime: c.IdleTime,
 		DialTimeout: c.ConnectTimeout, RequestTimeout: c.RequestTimeout, RoundRobin: c.RoundRobin,
 	})
@@ -80,11 +80,11 @@ func Open(config *providers.Config, credentials providers.Credentials) (provider
 	}
 	if kv {
 		store := &KV{manager: m, seen: map[keys.Name][sha256.Size]byte{}}
-		m.keys = keycache.New(config.CacheFor(), store.find)
+		m.Keys = keycache.New(config.CacheFor(), store.find)
 		return store, nil
 	}
 	transit := &Transit{m}
-	m.keys = keycache.New(config.CacheFor(), transit.find)
+	m.Keys = keycache.New(config.CacheFor(), transit.find)
 	return transit, nil
 }
 
@@ -131,20 +131,9 @@ func escapePath(path string) (string, bool) {
 	return strings.Join(segments, "/"), true
 }
 
-// Key implements keys.Provider.
-func (m *manager) Key(ctx context.Context, name keys.Name) (*keys.Key, error) {
-	return m.keys.Key(ctx, name)
-}
-
-// KeyNow implements keys.Prompt.
-func (m *manager) KeyNow(name keys.Name) (*keys.Key, error) { return m.keys.KeyNow(name) }
-
-// Status implements providers.Provider.
-func (m *manager) Status() []pool.Status { return m.conns.Status() }
-
 // Check implements providers.Provider. It needs no right in the server.
 func (m *manager) Check(ctx context.Context) (version string, err error) {
-	err = m.conns.Do(ctx, pool.Repeatable, func(ctx context.Context, s *session) error {
+	err = m.Do(ctx, pool.Repeatable, func(ctx context.Context, s *session) error {
 		version, err = s.health(ctx)
 		return err
 	})
@@ -153,13 +142,13 @@ func (m *manager) Check(ctx context.Context) (version string, err error) {
 
 // Close implements providers.Provider.
 func (m *manager) Close() {
-	m.keys.Close()
-	m.conns.Close()
+	m.Keys.Close()
+	m.Pool.Close()
 }
 
 // call makes a request to any endpoint.
 func (m *manager) call(ctx context.Context, kind pool.Kind, method, path string, body []byte, reply any) error {
-	return m.conns.Do(ctx, kind, func(ctx context.Context, s *session) error {
+	return m.Do(ctx, kind, func(ctx context.Context, s *session) error {
 		return s.call(ctx, method, path, body, reply)
 	})
 }

@@ -159,7 +159,7 @@ func (t *Transit) CreateAES(ctx context.Context, id string, bits int) error {
 		}
 		b := newBody(0)
 		b.text("type", kind)
-		defer t.keys.Forget(id)
+		defer t.Forget(id)
 		return t.call(ctx, pool.Once, http.MethodPost, t.mount+"/keys/"+id, b.end(), nil)
 	}
 	return fmt.Errorf("%w: Transit has no AES keys of %d bits, expected 128 or 256", keys.ErrUnusable, bits)
@@ -170,17 +170,12 @@ func (t *Transit) Rotate(ctx context.Context, id string) error {
 	if !transitName(id) {
 		return keys.ErrNotFound
 	}
-	defer t.keys.Forget(id)
-	err := t.call(ctx, pool.Once, http.MethodPost, t.mount+"/keys/"+id+"/rotate", newBodyEnd(), nil)
+	defer t.Forget(id)
+	err := t.call(ctx, pool.Once, http.MethodPost, t.mount+"/keys/"+id+"/rotate", []byte("{}"), nil)
 	if errors.Is(err, errRefused) {
 		return fmt.Errorf("%w: %w", keys.ErrNotFound, err)
 	}
 	return err
-}
-
-func newBodyEnd() []byte {
-	b := newBody(0)
-	return b.end()
 }
 
 // transitKey is one version of a key.

@@ -11,22 +11,22 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/keycache"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/pool"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/providers"
 )
 
-// Provider is the provider of the keys of a token. It is safe for concurrent use.
+// Provider is the provider of the keys of a token. It is safe for concurrent use. The only endpoint of
+// its pool is the label of the token, and the connections are sessions.
 type Provider struct {
+	*pool.Pool[*session]
+	*keycache.Keys
 	module *module
 	label  string
 	pin    []byte
 	// refused reports whether the token did not accept the PIN.
 	refused      atomic.Bool
 	certificates providers.KeyCertificates
-	sessions     *pool.Pool[*session]
-	keys         *keycache.Keys
 }
 
 // Open opens the provider that a configuration of the type pkcs11 describes. It loads the
@@ -49,28 +49,16 @@ func Open(config *providers.Config, credentials providers.Credentials) (provider
 	}
 	p := &Provider{module: library, label: config.PKCS11.TokenLabel, pin: bytes.Clone(pin), certificates: certificates}
 	c := config.Connections
-	p.sessions, err = pool.New(pool.Config[*session]{
+	p.Pool, err = pool.New(pool.Config[*session]{
 		Endpoints: []string{p.label}, Dial: p.connect, Max: c.Max, Min: c.Min, Lifetime: c.Lifetime, IdleTime: c.IdleTime,
 		DialTimeout: c.ConnectTimeout, RequestTimeout: c.RequestTimeout,
 	})
 	if err != nil {
 		return nil, err
 	}
-	p.keys = keycache.New(config.CacheFor(), p.find)
+	p.Keys = keycache.New(config.CacheFor(), p.find)
 	return p, nil
 }
-
-// Key implements keys.Provider.
-func (p *Provider) Key(ctx context.Context, name keys.Name) (*keys.Key, error) {
-	return p.keys.Key(ctx, name)
-}
-
-// KeyNow implements keys.Prompt.
-func (p *Provider) KeyNow(name keys.Name) (*keys.Key, error) { return p.keys.KeyNow(name) }
-
-// Status implements providers.Provider. The endpoint is the label of the token, and connections
-// are sessions.
-func (p *Provider) Status() []pool.Status { return p.sessions.Status() }
 
 // Check implements providers.Provider. The version is the version of the firmware.
 func (p *Provider) Check(ctx context.Context) (version string, err error) {
@@ -82,6 +70,6 @@ func (p *Provider) Check(ctx context.Context) (version string, err error) {
 
 // Close implements providers.Provider.
 func (p *Provider) Close() {
-	p.keys.Close()
-	p.sessions.Close()
+	p.Keys.Close()
+	p.Pool.Close()
 }

@@ -115,7 +115,7 @@ func (s *session) Close() {
 
 // do runs calls on a session. The calls may run twice.
 func do[T any](ctx context.Context, p *Provider, calls func(*session) (T, error)) (value T, err error) {
-	err = p.sessions.Do(ctx, pool.Repeatable, func(ctx context.Context, s *session) (err error) {
+	err = p.Do(ctx, pool.Repeatable, func(ctx context.Context, s *session) (err error) {
 		value, err = within(ctx, func() (T, error) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
