@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // maxUnsigned is the maximum number of lines without a checkpoint that a broker can leave. It
@@ -230,12 +231,9 @@ func (v *Verifier) learn(text string) error {
 		return v.damaged("names another public key than the given one")
 	}
 	v.chain.signer = key
-	for _, known := range v.report.Keys {
-		if known == text {
-			return nil
-		}
+	if !slices.Contains(v.report.Keys, text) {
+		v.report.Keys = append(v.report.Keys, text)
 	}
-	v.report.Keys = append(v.report.Keys, text)
 	return nil
 }
 

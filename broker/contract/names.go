@@ -2,7 +2,10 @@
 
 package contract
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Reserved names in a pod.
 const (
@@ -60,13 +63,5 @@ const (
 // IsExcluded reports whether a namespace never gets brokers or profiles. more are excluded
 // namespaces in addition to the namespaces of Kubernetes, such as the operator's own namespace.
 func IsExcluded(namespace string, more ...string) bool {
-	if namespace == SystemNamespace || namespace == nodeLeaseNamespace {
-		return true
-	}
-	for _, name := range more {
-		if namespace == name {
-			return true
-		}
-	}
-	return false
+	return namespace == SystemNamespace || namespace == nodeLeaseNamespace || slices.Contains(more, namespace)
 }

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -63,10 +64,8 @@ func firstBlock(field, what string, text []byte, labels ...string) ([]byte, erro
 	if block == nil {
 		return nil, inputError(field, "has no complete PEM block, expected %s in PEM", what)
 	}
-	for _, label := range labels {
-		if block.Type == label {
-			return block.Bytes, nil
-		}
+	if slices.Contains(labels, block.Type) {
+		return block.Bytes, nil
 	}
 	return nil, inputError(field, "has a PEM block %s, expected %q", quote(block.Type, 32), labels[0])
 }

@@ -10,6 +10,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	mldsax509 "filippo.io/mldsa/x509"
@@ -171,10 +172,8 @@ func explainPrivateKey(der []byte, what string) error {
 
 // explainCurve returns why no parser accepts an ECDSA key on a curve.
 func explainCurve(curve asn1.ObjectIdentifier) error {
-	for _, known := range nistCurves {
-		if curve.Equal(known) {
-			return errDamaged
-		}
+	if slices.ContainsFunc(nistCurves, curve.Equal) {
+		return errDamaged
 	}
 	return errors.New("is an ECDSA key on another curve, expected P-224, P-256, P-384 or P-521 by name")
 }

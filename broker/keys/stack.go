@@ -5,6 +5,7 @@ package keys
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"sync/atomic"
 )
@@ -30,10 +31,7 @@ func NewStack(standard Provider) *Stack {
 // Use replaces the providers, by their names. It does not keep the map. The default provider
 // stays.
 func (s *Stack) Use(providers map[string]Provider) {
-	next := make(map[string]Provider, len(providers))
-	for name, provider := range providers {
-		next[name] = provider
-	}
+	next := maps.Clone(providers)
 	s.providers.Store(&next)
 	s.generation.Add(1)
 }

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/descriptorpb"
+	"slices"
 
 	v0 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v0"
 	v1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v1"
@@ -55,13 +56,7 @@ func withoutDevelopment() *protoregistry.Files {
 // take messages of hidden files.
 func cut(file protoreflect.FileDescriptor, hidden map[string]bool) protoreflect.FileDescriptor {
 	text := protodesc.ToFileDescriptorProto(file)
-	var imports []string
-	for _, path := range text.Dependency {
-		if !hidden[path] {
-			imports = append(imports, path)
-		}
-	}
-	text.Dependency = imports
+	text.Dependency = slices.DeleteFunc(text.Dependency, func(path string) bool { return hidden[path] })
 	for i, service := range text.Service {
 		described := file.Services().Get(i).Methods()
 		var methods []*descriptorpb.MethodDescriptorProto

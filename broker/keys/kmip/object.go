@@ -13,6 +13,7 @@ import (
 	"github.com/ovh/kmip-go/payloads"
 	"github.com/ovh/kmip-go/ttlv"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 )
 
@@ -149,7 +150,7 @@ func (s *Session) certificates(ctx context.Context, version *object, found []*ob
 		if err != nil {
 			return nil, fmt.Errorf("%w: the certificate %s: %w", keys.ErrUnusable, id, err)
 		}
-		if same, ok := public.(interface{ Equal(crypto.PublicKey) bool }); ok && same.Equal(certificate.PublicKey) {
+		if engine.SamePublicKey(public, certificate.PublicKey) {
 			return []*x509.Certificate{certificate}, nil
 		}
 	}

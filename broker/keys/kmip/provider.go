@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
@@ -203,11 +205,7 @@ func newest(id string, found []*object) (*object, error) {
 	if len(states) == 0 {
 		return nil, fmt.Errorf("%w: %s", keys.ErrNotFound, id)
 	}
-	all := make([]string, 0, len(states))
-	for state := range states {
-		all = append(all, state)
-	}
-	return nil, fmt.Errorf("%w: %s has no version in the state Active, found the states %s", keys.ErrUnusable, id, strings.Join(all, ", "))
+	return nil, fmt.Errorf("%w: %s has no version in the state Active, found the states %s", keys.ErrUnusable, id, strings.Join(slices.Sorted(maps.Keys(states)), ", "))
 }
 
 // named returns a version by its name. The version has to belong to the key, because its name

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/miekg/pkcs11"
@@ -112,13 +113,5 @@ func (m *module) login(session pkcs11.SessionHandle, slot uint, pin []byte) erro
 // isCode reports whether a library returned one of these codes.
 func isCode(err error, codes ...pkcs11.Error) bool {
 	var found pkcs11.Error
-	if !errors.As(err, &found) {
-		return false
-	}
-	for _, code := range codes {
-		if found == code {
-			return true
-		}
-	}
-	return false
+	return errors.As(err, &found) && slices.Contains(codes, found)
 }

@@ -4,8 +4,8 @@ package pattern
 
 import (
 	"strings"
-	"unicode"
-	"unicode/utf8"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
 )
 
 // Email is a pattern of mail addresses: one mailbox, or all mailboxes of a domain. The domain is
@@ -21,7 +21,7 @@ type Email struct {
 // several characters of the local part, because people would read it as a wildcard.
 func ParseEmail(text string) (Email, bool) {
 	local, domain, _ := strings.Cut(text, "@")
-	if local == "" || len(local) > 64 || !printable(local) || strings.ContainsAny(local, " \"(),:;<>[\\]") {
+	if local == "" || len(local) > 64 || !yamlfile.Printable(local) || strings.ContainsAny(local, " \"(),:;<>[\\]") {
 		return Email{}, false
 	}
 	anyLocal := local == "*"
@@ -30,10 +30,6 @@ func ParseEmail(text string) (Email, bool) {
 	}
 	name, ok := ParseDNS(domain)
 	return Email{local: local, anyLocal: anyLocal, domain: name}, ok
-}
-
-func printable(s string) bool {
-	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
 // Matches reports whether an address matches the pattern. The case of the local part matters,
