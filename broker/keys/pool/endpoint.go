@@ -68,13 +68,8 @@ type pooled[C Conn] struct {
 func newEndpoint[C Conn](address string, config *Config[C]) *endpoint[C] {
 	e := &endpoint[C]{address: address, config: config}
 	e.breaker = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
-		Name: address, Timeout: tripTime,
-		ReadyToTrip: func(counts gobreaker.Counts) bool { return counts.ConsecutiveFailures >= tripAfter },
-		OnStateChange: func(_ string, from, to gobreaker.State) {
-			if usable := to == gobreaker.StateClosed; usable || from == gobreaker.StateClosed {
-				config.Changed(address, usable)
-			}
-		},
+		Timeout:      tripTime,
+		ReadyToTrip:  func(counts gobreaker.Counts) bool { return counts.ConsecutiveFailures >= tripAfter },
 		IsSuccessful: func(err error) bool { return !mayRetry(err) },
 		IsExcluded:   func(err error) bool { return errors.Is(err, context.Canceled) },
 	})

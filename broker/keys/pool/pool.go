@@ -48,8 +48,6 @@ type Config[C Conn] struct {
 	DialTimeout, RequestTimeout time.Duration
 	// RoundRobin makes requests that change nothing go to all endpoints in turn.
 	RoundRobin bool
-	// Changed is called when an endpoint stops or begins to get requests. It may be nil.
-	Changed func(endpoint string, usable bool)
 }
 
 func (c *Config[C]) setDefaults() {
@@ -69,9 +67,6 @@ func (c *Config[C]) setDefaults() {
 		c.Min = 1
 	}
 	c.Min = min(max(0, c.Min), c.Max)
-	if c.Changed == nil {
-		c.Changed = func(string, bool) {}
-	}
 }
 
 // Pool shares connections. It is safe for concurrent use.

@@ -505,25 +505,31 @@ func TestAConnectionHasALifetime(t *testing.T) {
 	})
 }
 
-func TestTheObserverLearnsWhichServersAreUsable(t *testing.T) {
+func TestTheStatusSaysWhichServersAreUsable(t *testing.T) {
 	m := newManager("a", "b")
-	var told []string
-	config := Config[*wire]{Endpoints: []string{"a", "b"}, Changed: func(address string, usable bool) {
-		told = append(told, fmt.Sprint(address, " ", usable))
-	}}
-	run(t, m, config, func(t *testing.T, p *Pool[*wire]) {
+	run(t, m, Config[*wire]{Endpoints: []string{"a", "b"}}, func(t *testing.T, p *Pool[*wire]) {
+		usable := func(want string) {
+			t.Helper()
+			var got []string
+			for _, s := range p.Status() {
+				got = append(got, fmt.Sprint(s.Endpoint, " ", s.Usable))
+			}
+			if fmt.Sprint(got) != want {
+				t.Errorf("the status says %s, want %s", got, want)
+			}
+		}
+		usable("[a true b true]")
 		m.change("b", func(s *server) { s.down = true })
 		for range 50 {
 			_ = ask(p, Repeatable)
 		}
+		usable("[a true b false]")
 		m.change("b", func(s *server) { s.down = false })
 		<-time.After(tripTime + time.Second)
 		for range 50 {
 			_ = ask(p, Repeatable)
 		}
-		if got := fmt.Sprint(told); got != "[b false b true]" {
-			t.Errorf("the observer was told %s, want [b false b true]", got)
-		}
+		usable("[a true b true]")
 	})
 }
 
