@@ -127,7 +127,7 @@ func (d *DataKeys) judge() []judgement {
 			objection = "WrapAlgs has " + with.String() + ", " + why
 		}
 	}
-	name := strings.Join(d.names(), " or ")
+	name := namesOf(d.wrappings(), " or ")
 	judgements := make([]judgement, len(dataKeysRow.Operations))
 	for i := range judgements {
 		judgements[i] = judgement{name, parts, objection}
@@ -155,13 +155,6 @@ func (d *DataKeys) judgeStreams(judgements []judgement) {
 		j.algorithm = with.String()
 		j.parts = append([]Strength{{Bits: bits, Limit: limit}}, j.parts[1:]...)
 	}
-}
-
-func (d *DataKeys) names() (names []string) {
-	for _, with := range d.wrappings() {
-		names = append(names, with.String())
-	}
-	return names
 }
 
 func (d *DataKeys) listedKeys() []keyrules.ID { return d.KeyIDs }
@@ -206,11 +199,7 @@ func (d *DataKeyPolicy) Allows(with algorithm.Wrapping) bool {
 
 // Algorithms returns the names of the allowed algorithms, for messages.
 func (d *DataKeyPolicy) Algorithms() string {
-	names := make([]string, len(d.wrappings))
-	for i, with := range d.wrappings {
-		names[i] = with.String()
-	}
-	return strings.Join(names, ", ")
+	return namesOf(d.wrappings, ", ")
 }
 
 // KeySize returns the size of generated data keys in bytes: 16, 24 or 32.

@@ -183,11 +183,10 @@ func (c *Compiled) Session() *SessionPolicy { return c.session }
 
 func (s *Session) judge() []judgement {
 	var parts []Strength
-	var names []string
 	objection := ""
 	for _, protocol := range s.versions() {
 		bits, limit := protocol.Strength()
-		parts, names = append(parts, Strength{Bits: bits, Limit: limit}), append(names, protocol.String())
+		parts = append(parts, Strength{Bits: bits, Limit: limit})
 		if why := protocol.Approval().Objection(); why != "" && objection == "" {
 			objection = "Protocols has " + protocol.String() + ", " + why
 		}
@@ -199,7 +198,7 @@ func (s *Session) judge() []judgement {
 	}
 	judgements := make([]judgement, len(sessionRow.Operations))
 	for i := range judgements {
-		judgements[i] = judgement{strings.Join(names, " or "), parts, objection}
+		judgements[i] = judgement{namesOf(s.versions(), " or "), parts, objection}
 	}
 	return judgements
 }
@@ -226,11 +225,7 @@ func (s *SessionPolicy) Allows(protocol algorithm.Session) bool {
 
 // Protocols returns the names of the allowed versions, for messages.
 func (s *SessionPolicy) Protocols() string {
-	names := make([]string, len(s.protocols))
-	for i, protocol := range s.protocols {
-		names[i] = protocol.String()
-	}
-	return strings.Join(names, ", ")
+	return namesOf(s.protocols, ", ")
 }
 
 // Lifetime returns the lifetime of a session whose client asks for one.

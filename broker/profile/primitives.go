@@ -9,6 +9,15 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 )
 
+// namesOf returns the names of algorithms with a text between them.
+func namesOf[A fmt.Stringer](all []A, between string) string {
+	names := make([]string, len(all))
+	for i, one := range all {
+		names[i] = one.String()
+	}
+	return strings.Join(names, between)
+}
+
 func oneHalf(primitives ...algorithm.Primitive) [][]algorithm.Primitive {
 	return [][]algorithm.Primitive{primitives}
 }

@@ -13,11 +13,8 @@ import (
 // sectionNames are the fields of API.
 var sectionNames = yamlfile.FieldNames(reflect.TypeFor[API]())
 
-// The values that fields of a profile may have, in their canonical spelling. Upper and lower
-// case do not matter, as in released brokers.
-var (
-	cryptoLibraries = []string{"native"}
-)
+// cryptoLibraries are the values of Settings.CryptoLibrary.
+var cryptoLibraries = []string{"native"}
 
 // validator checks the values of a document.
 type validator struct{ *yamlfile.Report }
