@@ -86,7 +86,7 @@ type Policy struct {
 func (p *Policy) NamesContainers() bool { return p != nil && p.containers != nil }
 
 // Allows reports whether the caller may use the profile. An unknown container, user or group
-// is in no list.
+// is in no list. A nil policy allows all.
 func (p *Policy) Allows(c Caller) bool {
 	if p == nil {
 		return true

@@ -50,7 +50,7 @@ func (h *Handlers) profile(c *Call, name string) (*profile.Compiled, error) {
 	if !ok {
 		return nil, notServed(c, serving, name)
 	}
-	if policy := p.Callers(); policy != nil && !policy.Allows(caller) {
+	if policy := p.Callers(); !policy.Allows(caller) {
 		return nil, requests.Refused(codes.PermissionDenied, c.Operation, name, "the profile does not allow %s", flow.DescribeCaller(c.Context, policy))
 	}
 	if p.Audit().Required {

@@ -59,7 +59,7 @@ func ListProfiles(ctx context.Context, set *Set, request *policyv1.ListProfilesR
 	caller, conn := flow.PeerOf(ctx)
 	for _, name := range names[first:] {
 		p := set.Profiles[name]
-		if policy := p.Callers(); !conn.MayUse(name) || policy != nil && !policy.Allows(caller) {
+		if !conn.MayUse(name) || !p.Callers().Allows(caller) {
 			continue
 		}
 		if len(reply.Profiles) == size {

@@ -21,7 +21,7 @@ func (s *Set) Suggestion(ctx context.Context, found string) string {
 		if len(name) != len(found) || !strings.EqualFold(name, found) || near != "" && near < name {
 			continue
 		}
-		if policy := p.Callers(); conn.MayUse(name) && (policy == nil || policy.Allows(caller)) {
+		if conn.MayUse(name) && p.Callers().Allows(caller) {
 			near = name
 		}
 	}

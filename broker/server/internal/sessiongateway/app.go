@@ -15,9 +15,6 @@ import (
 	"slices"
 	"strings"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/limits"
 	"github.com/crypto-broker/crypto-broker-operator/broker/session"
@@ -233,6 +230,3 @@ func (c *call) appFailed(ctx context.Context, err error) *refusal {
 	c.appFails.log(c.logger, fmt.Sprintf("the connection to %s ended before the reply, or the reply is not HTTP", c.appHost))
 	return badGateway
 }
-
-// ended reports whether a session has ended.
-func ended(err error) bool { return status.Code(err) == codes.FailedPrecondition }

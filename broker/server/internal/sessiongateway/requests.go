@@ -11,7 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
@@ -270,7 +272,7 @@ func (c *call) seal(opened *session.Opened, from *appReply) *refusal {
 		})
 	})
 	if err != nil {
-		if ended(err) {
+		if status.Code(err) == codes.FailedPrecondition { // the session has ended
 			return sessionExpired
 		}
 		return c.refusalOf(err, internalError, unavailable)

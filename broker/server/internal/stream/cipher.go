@@ -13,7 +13,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	streamv1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/stream/v1"
-	v1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine/segment"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/blob"
@@ -23,6 +22,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/handlers"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/limits"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/requests"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/wirev1"
 )
 
 // cipherMemory is the number of bytes of its caller's share that a stream takes to encrypt or
@@ -97,9 +97,7 @@ func (c counted) Put(buffer *[]byte) {
 
 // endOf returns the last message of a reply stream.
 func (c *ciphering) endOf() *streamv1.StreamEnd {
-	end := &streamv1.StreamEnd{Descriptor_: &v1.CryptoDescriptor{
-		Profile: c.profile, Operation: c.call.Operation.String(), Algorithm: algorithm.AES256GCMHKDF64KB.String(),
-	}}
+	end := &streamv1.StreamEnd{Descriptor_: wirev1.Descriptor(&c.call, c.profile, algorithm.AES256GCMHKDF64KB.String())}
 	requests.Identify(end, chunksRepliedMetadata, c.metadata, c.call.Warning)
 	return end
 }

@@ -10,11 +10,10 @@ import (
 	"google.golang.org/grpc"
 
 	sessionv1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/session/v1"
-	v1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v1"
-	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/handlers"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/rpc"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/wirev1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/session"
 )
 
@@ -37,10 +36,6 @@ func NewService(s *rpc.Service) *grpc.ServiceDesc {
 	}
 }
 
-func descriptor(c *handlers.Call, name string, protocol algorithm.Session) *v1.CryptoDescriptor {
-	return &v1.CryptoDescriptor{Profile: name, Operation: c.Operation.String(), Algorithm: protocol.String()}
-}
-
 func (a adapter) initSession(c *handlers.Call, request *sessionv1.InitSessionRequest) (*sessionv1.InitSessionResponse, error) {
 	begun, err := a.InitSession(c, request.GetProfile(), session.Init{
 		KeyAgreement: request.GetKeyAgreement(), ClientPublicKey: request.GetClientPublicKey(),
@@ -52,7 +47,7 @@ func (a adapter) initSession(c *handlers.Call, request *sessionv1.InitSessionReq
 	}
 	return &sessionv1.InitSessionResponse{
 		SessionId: begun.ID, ServerPublicKey: begun.ServerPublicKey, EncAlg: begun.EncAlg,
-		ExpiresInSec: uint32(begun.Lifetime / time.Second), Descriptor_: descriptor(c, request.GetProfile(), begun.Protocol),
+		ExpiresInSec: uint32(begun.Lifetime / time.Second), Descriptor_: wirev1.Descriptor(c, request.GetProfile(), begun.Protocol.String()),
 		Signature: begun.Signature, SignatureAlgorithm: begun.SignatureAlgorithm,
 	}, nil
 }
@@ -69,7 +64,7 @@ func (a adapter) openRequest(c *handlers.Call, request *sessionv1.OpenRequestReq
 	}
 	return &sessionv1.OpenRequestResponse{
 		Plaintext: opened.Plaintext, SessionId: opened.ID, Path: opened.Path, ClientPath: opened.ClientPath,
-		ClientId: opened.ClientID, Sequence: opened.Sequence, Descriptor_: descriptor(c, request.GetProfile(), opened.Protocol),
+		ClientId: opened.ClientID, Sequence: opened.Sequence, Descriptor_: wirev1.Descriptor(c, request.GetProfile(), opened.Protocol.String()),
 	}, nil
 }
 
@@ -81,7 +76,7 @@ func (a adapter) sealReply(c *handlers.Call, request *sessionv1.SealReplyRequest
 	return &sessionv1.SealReplyResponse{
 		Kid: reply.Kid, EncAlg: reply.EncAlg, Iv: reply.IV, Tag: reply.Tag, Aad: reply.AAD, Nonce: reply.Nonce, Timestamp: reply.Timestamp,
 		IdempotencyKey: reply.IdempotencyKey, ClientId: reply.ClientID, Sequence: reply.Sequence, Body: reply.Body,
-		Descriptor_: descriptor(c, request.GetProfile(), reply.Protocol),
+		Descriptor_: wirev1.Descriptor(c, request.GetProfile(), reply.Protocol.String()),
 	}, nil
 }
 
@@ -102,6 +97,6 @@ func (a adapter) rekeySession(c *handlers.Call, request *sessionv1.RekeySessionR
 	}
 	return &sessionv1.RekeySessionResponse{
 		SessionId: opened.ID, Path: opened.Path, ClientPath: opened.ClientPath, Sequence: opened.Sequence,
-		Descriptor_: descriptor(c, request.GetProfile(), opened.Protocol),
+		Descriptor_: wirev1.Descriptor(c, request.GetProfile(), opened.Protocol.String()),
 	}, nil
 }

@@ -27,11 +27,7 @@ func (a adapter) signCertificate(c *handlers.Call, request *v0.SignCertificateRe
 	if err != nil {
 		return nil, err
 	}
-	reply := &v0.SignCertificateResponse{
-		Descriptor_: &v0.CryptoDescriptor{
-			Profile: request.GetProfile(), Operation: c.Operation.String(), Algorithm: algorithm,
-		},
-	}
+	reply := &v0.SignCertificateResponse{Descriptor_: descriptor(c, request.GetProfile(), algorithm)}
 	if inPEM {
 		reply.SignedCertificate = &v0.SignCertificateResponse_Pem{Pem: handlers.CertificatePEM(der)}
 	} else {

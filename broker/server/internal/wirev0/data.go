@@ -94,12 +94,7 @@ func (a adapter) signData(c *handlers.Call, request *v0.SignDataRequest) (*v0.Si
 	if err != nil {
 		return nil, err
 	}
-	return &v0.SignDataResponse{
-		Signature: signature,
-		Descriptor_: &v0.CryptoDescriptor{
-			Profile: request.GetProfile(), Operation: c.Operation.String(), Algorithm: algorithm,
-		},
-	}, nil
+	return &v0.SignDataResponse{Signature: signature, Descriptor_: descriptor(c, request.GetProfile(), algorithm)}, nil
 }
 
 func (a adapter) verifyData(c *handlers.Call, request *v0.VerifyDataRequest) (*v0.VerifyDataResponse, error) {

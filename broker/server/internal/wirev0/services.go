@@ -54,6 +54,10 @@ func (a adapter) cryptoGrpc() *grpc.ServiceDesc {
 	return service
 }
 
+func descriptor(c *handlers.Call, profile, algorithm string) *v0.CryptoDescriptor {
+	return &v0.CryptoDescriptor{Profile: profile, Operation: c.Operation.String(), Algorithm: algorithm}
+}
+
 func (a adapter) hash(c *handlers.Call, request *v0.HashRequest) (*v0.HashResponse, error) {
 	var buffer [engine.MaxDigestSize]byte
 	digest, algorithm, err := a.Hash(c, buffer[:0], request.GetProfile(), request.GetInput())
@@ -73,12 +77,7 @@ func (a adapter) hashData(c *handlers.Call, request *v0.HashDataRequest) (*v0.Ha
 	if err != nil {
 		return nil, err
 	}
-	reply := &v0.HashDataResponse{
-		HashAlgorithm: algorithm,
-		Descriptor_: &v0.CryptoDescriptor{
-			Profile: request.GetProfile(), Operation: c.Operation.String(), Algorithm: algorithm,
-		},
-	}
+	reply := &v0.HashDataResponse{HashAlgorithm: algorithm, Descriptor_: descriptor(c, request.GetProfile(), algorithm)}
 	if raw {
 		reply.HashValue = &v0.HashDataResponse_HashValueRaw{HashValueRaw: bytes.Clone(digest)}
 	} else {

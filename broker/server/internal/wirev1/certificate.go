@@ -23,11 +23,7 @@ func (a Adapter) SignCertificate(c *handlers.Call, request *v1.SignCertificateRe
 	if err != nil {
 		return nil, err
 	}
-	reply := &v1.SignCertificateResponse{
-		Descriptor_: &v1.CryptoDescriptor{
-			Profile: request.GetProfile(), Operation: c.Operation.String(), Algorithm: algorithm,
-		},
-	}
+	reply := &v1.SignCertificateResponse{Descriptor_: Descriptor(c, request.GetProfile(), algorithm)}
 	if inPEM {
 		reply.SignedCertificate = &v1.SignCertificateResponse_Pem{Pem: handlers.CertificatePEM(der)}
 	} else {

@@ -97,12 +97,7 @@ func (a Adapter) SignData(c *handlers.Call, request *v1.SignDataRequest) (*v1.Si
 	if err != nil {
 		return nil, err
 	}
-	return &v1.SignDataResponse{
-		Signature: signature,
-		Descriptor_: &v1.CryptoDescriptor{
-			Profile: request.GetProfile(), Operation: c.Operation.String(), Algorithm: algorithm,
-		},
-	}, nil
+	return &v1.SignDataResponse{Signature: signature, Descriptor_: Descriptor(c, request.GetProfile(), algorithm)}, nil
 }
 
 // VerifyData serves the method of the same name.

@@ -3,17 +3,11 @@
 package wirev1
 
 import (
-	"fmt"
-
 	"google.golang.org/grpc/status"
 
 	v1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/handlers"
 )
-
-func descriptor(c *handlers.Call, profile string, algorithm fmt.Stringer) *v1.CryptoDescriptor {
-	return &v1.CryptoDescriptor{Profile: profile, Operation: c.Operation.String(), Algorithm: algorithm.String()}
-}
 
 // GenerateDataKey serves the method of the same name.
 func (a Adapter) GenerateDataKey(c *handlers.Call, request *v1.GenerateDataKeyRequest) (*v1.GenerateDataKeyResponse, error) {
@@ -21,7 +15,7 @@ func (a Adapter) GenerateDataKey(c *handlers.Call, request *v1.GenerateDataKeyRe
 	if err != nil {
 		return nil, err
 	}
-	return &v1.GenerateDataKeyResponse{DataKey: dataKey, WrappedKey: wrapped, Descriptor_: descriptor(c, request.GetProfile(), with)}, nil
+	return &v1.GenerateDataKeyResponse{DataKey: dataKey, WrappedKey: wrapped, Descriptor_: Descriptor(c, request.GetProfile(), with.String())}, nil
 }
 
 // WrapKey serves the method of the same name.
@@ -30,7 +24,7 @@ func (a Adapter) WrapKey(c *handlers.Call, request *v1.WrapKeyRequest) (*v1.Wrap
 	if err != nil {
 		return nil, err
 	}
-	return &v1.WrapKeyResponse{WrappedKey: wrapped, Descriptor_: descriptor(c, request.GetProfile(), with)}, nil
+	return &v1.WrapKeyResponse{WrappedKey: wrapped, Descriptor_: Descriptor(c, request.GetProfile(), with.String())}, nil
 }
 
 // UnwrapKey serves the method of the same name.
@@ -39,7 +33,7 @@ func (a Adapter) UnwrapKey(c *handlers.Call, request *v1.UnwrapKeyRequest) (*v1.
 	if err != nil {
 		return nil, err
 	}
-	return &v1.UnwrapKeyResponse{DataKey: dataKey, Descriptor_: descriptor(c, request.GetProfile(), with)}, nil
+	return &v1.UnwrapKeyResponse{DataKey: dataKey, Descriptor_: Descriptor(c, request.GetProfile(), with.String())}, nil
 }
 
 // UnwrapBatch serves the method of the same name.
@@ -71,7 +65,7 @@ func (a Adapter) RewrapKey(c *handlers.Call, request *v1.RewrapKeyRequest) (*v1.
 	if err != nil {
 		return nil, err
 	}
-	return &v1.RewrapKeyResponse{WrappedKey: wrapped, Unchanged: unchanged, Descriptor_: descriptor(c, request.GetProfile(), with)}, nil
+	return &v1.RewrapKeyResponse{WrappedKey: wrapped, Unchanged: unchanged, Descriptor_: Descriptor(c, request.GetProfile(), with.String())}, nil
 }
 
 // GetPublicKey serves the method of the same name.

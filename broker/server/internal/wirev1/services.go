@@ -83,6 +83,11 @@ func (a Adapter) cryptoService() *grpc.ServiceDesc {
 	return service
 }
 
+// Descriptor returns the descriptor of a reply.
+func Descriptor(c *handlers.Call, profile, algorithm string) *v1.CryptoDescriptor {
+	return &v1.CryptoDescriptor{Profile: profile, Operation: c.Operation.String(), Algorithm: algorithm}
+}
+
 // HashData serves the method of the same name.
 func (a Adapter) HashData(c *handlers.Call, request *v1.HashDataRequest) (*v1.HashDataResponse, error) {
 	raw, err := RawHash(c, request.GetOutputFormat())

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/clock"
 )
 
 // quickTime is how long one worker stays reserved after the last quick call, see [Pool].
@@ -19,8 +21,7 @@ type Pool struct {
 	count int
 	// Processors are the processors of the process.
 	Processors Processors
-	// quick is the time of the last quick call, in nanoseconds after began.
-	began time.Time
+	// quick is the time of the last quick call, a number of package clock, or 0.
 	quick atomic.Int64
 
 	mu      sync.Mutex
@@ -46,15 +47,13 @@ type Queue struct {
 
 // NewPool returns a pool that has no work yet.
 func NewPool() *Pool {
-	w := &Pool{count: runtime.GOMAXPROCS(0), began: time.Now()}
-	w.quick.Store(-int64(quickTime))
-	return w
+	return &Pool{count: runtime.GOMAXPROCS(0)}
 }
 
 // NoteQuickCall records a quick call of a caller that has this many calls now. Each quick call
 // calls it, so it writes only from time to time.
 func (w *Pool) NoteQuickCall(calls int64, now time.Time) {
-	if at := int64(now.Sub(w.began)); at-w.quick.Load() > int64(quickTime/8) {
+	if at := clock.Nanos(now); at-w.quick.Load() > int64(quickTime/8) {
 		w.quick.Store(at)
 		if calls > quietCalls {
 			w.Processors.UseAll()
@@ -70,7 +69,7 @@ func (w *Pool) Adapt() { w.Processors.adapts = w.count > 1 }
 
 // limit returns how many jobs may run at one time.
 func (w *Pool) limit() int {
-	if w.count > 1 && int64(time.Since(w.began))-w.quick.Load() < int64(quickTime) {
+	if w.count > 1 && clock.Nanos(time.Now())-w.quick.Load() < int64(quickTime) {
 		return w.count - 1
 	}
 	return w.count
