@@ -126,6 +126,9 @@ func TestCertificatesAreJudgedAsCryptoTLSJudgesThemButForWhatTheReadmeSays(t *te
 	cases["a signature by RSA-PSS"] = judged{root: rsaRoot, host: "localhost", chain: []*signed{
 		sign(t, rsaRoot, p256(), asServer, func(c *x509.Certificate) { c.SignatureAlgorithm = x509.SHA256WithRSAPSS }),
 	}}
+	cases["a signature with SHA-1"] = judged{rsaRoot, []*signed{
+		sign(t, rsaRoot, p256(), asServer, func(c *x509.Certificate) { c.SignatureAlgorithm = x509.SHA1WithRSA }),
+	}, "localhost", refused, refused}
 
 	one("a wildcard for a part of a label", "www.example.com", refused, refused, named("w*.example.com"))
 	one("a wildcard that is not first", "a.b.example.com", refused, refused, named("a.*.example.com"))

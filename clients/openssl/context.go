@@ -33,6 +33,9 @@ const (
 	resultZeroReturn   = 6
 )
 
+// leastSecurityLevel is the level that refuses SHA-1 in signatures with OpenSSL 1.1.1, and keys below 112 bits of security.
+const leastSecurityLevel = 2
+
 // live counts what was allocated in C and not yet freed; tests compare it.
 var live struct{ contexts, connections, sessions atomic.Int64 }
 
@@ -70,6 +73,11 @@ func (c *sslContext) setProtocol(checked *settings) error {
 	call(c.lib.contextControl, c.address, ctrlMode, modePartialWrite|modeMovingBuffer|modeAutoRetry|modeReleaseBuffers, 0)
 	call(c.lib.contextControl, c.address, ctrlSessionCache, 0, 0)
 	call(c.lib.contextSetOptions, c.address, optNoCompression|optNoRenegotiation)
+	// OpenSSL 3 refuses SHA-1 at its own level. OpenSSL 1.1.1 accepts certificates and handshakes that are signed with SHA-1, unless its
+	// distribution or openssl.cnf has raised the level.
+	if call(c.lib.versionNumber) < version3 && int32(call(c.lib.contextSecurityLevel, c.address)) < leastSecurityLevel {
+		call(c.lib.contextSetSecurityLevel, c.address, leastSecurityLevel)
+	}
 	if call(c.lib.contextControl, c.address, ctrlMinVersion, uintptr(checked.minVersion), 0) != 1 ||
 		call(c.lib.contextControl, c.address, ctrlMaxVersion, uintptr(checked.maxVersion), 0) != 1 {
 		return c.lib.failure("set MinVersion and MaxVersion")

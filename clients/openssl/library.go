@@ -15,8 +15,11 @@ import (
 // The names that distributions give to the library, newest first.
 var libraryNames = []string{"libssl.so.3", "libssl.so.1.1"}
 
-// The oldest version whose functions the package uses: 1.1.1.
-const oldestVersion = 0x10101000
+// The oldest version whose functions the package uses: 1.1.1. The next one is 3.0.
+const (
+	oldestVersion = 0x10101000
+	version3      = 0x30000000
+)
 
 // library is a loaded libssl with its libcrypto. It is never unloaded, because OpenSSL has memory of
 // each thread that has called it.
@@ -35,7 +38,7 @@ type functions struct {
 
 	tlsClientMethod, contextNew, contextFree, contextControl, contextSetOptions, contextSetVerify,
 	contextGetStore, contextGetParam, contextDefaultPaths, contextSetCipherList, contextUseCertificate,
-	contextUseKey, contextCheckKey uintptr
+	contextUseKey, contextCheckKey, contextSecurityLevel, contextSetSecurityLevel uintptr
 
 	storeAddCertificate, storeAddCRL, paramSetFlags, paramSetIP, verifyErrorText uintptr
 
@@ -69,6 +72,7 @@ func (f *functions) table() (required, optional map[string]*uintptr) {
 		"SSL_CTX_get0_param": &f.contextGetParam, "SSL_CTX_set_default_verify_paths": &f.contextDefaultPaths,
 		"SSL_CTX_set_cipher_list": &f.contextSetCipherList, "SSL_CTX_use_certificate": &f.contextUseCertificate,
 		"SSL_CTX_use_PrivateKey": &f.contextUseKey, "SSL_CTX_check_private_key": &f.contextCheckKey,
+		"SSL_CTX_get_security_level": &f.contextSecurityLevel, "SSL_CTX_set_security_level": &f.contextSetSecurityLevel,
 
 		"X509_STORE_add_cert": &f.storeAddCertificate, "X509_STORE_add_crl": &f.storeAddCRL,
 		"X509_VERIFY_PARAM_set_flags": &f.paramSetFlags, "X509_VERIFY_PARAM_set1_ip_asc": &f.paramSetIP,
