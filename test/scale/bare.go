@@ -19,6 +19,8 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/test/measurement"
+	"github.com/crypto-broker/crypto-broker-operator/test/runner"
 )
 
 // atATime is how many annotations the operator writes at a time.
@@ -35,7 +37,7 @@ type bare struct {
 // annotateBare ends the operator. Then it writes the annotations of the pods of the first namespace as the operator does, first
 // with the admission policies of the chart and then without them.
 func (b *bench) annotateBare(ctx context.Context) error {
-	progress("annotates the pods of one namespace without the operator")
+	runner.Progress("annotates the pods of one namespace without the operator")
 	if err := b.operator.stop(); err != nil {
 		return err
 	}
@@ -100,7 +102,7 @@ func (b *bench) annotateBare(ctx context.Context) error {
 	if b.options.report == "" {
 		return nil
 	}
-	return b.results.write(b.options.report)
+	return runner.Write(b.options.report, b.results.markdown())
 }
 
 // writeBare writes the cost of the annotations alone in the API server.
@@ -108,7 +110,7 @@ func (r *results) writeBare(d *strings.Builder) {
 	if len(r.bare) == 0 {
 		return
 	}
-	fmt.Fprintf(d, "\n## The annotations alone\n\nAt the end the operator is stopped, and a client with its token writes the annotation of the %s pods of one namespace, %d at a time,\nas the operator does. Nothing else happens meanwhile, and these pods have no snapshots any more. So no operator can be faster.\n\n", thousands(r.bare[0].pods), atATime)
+	fmt.Fprintf(d, "\n## The annotations alone\n\nAt the end the operator is stopped, and a client with its token writes the annotation of the %s pods of one namespace, %d at a time,\nas the operator does. Nothing else happens meanwhile, and these pods have no snapshots any more. So no operator can be faster.\n\n", measurement.Thousands(r.bare[0].pods), atATime)
 	d.WriteString("| admission policies | time | processor time of the API server for each pod | of etcd |\n|---|---|---|---|\n")
 	for _, m := range r.bare {
 		perPod := func(t time.Duration) string { return fmt.Sprintf("%.1f ms", t.Seconds()*1000/float64(m.pods)) }

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/test/runner"
 )
 
 // bench has all processes and clients of the measurement.
@@ -44,7 +45,7 @@ func start(ctx context.Context, o options, programs string) (b *bench, err error
 	if err := setUpNetwork(ctx); err != nil {
 		return b, err
 	}
-	progress("starts etcd and the API server")
+	runner.Progress("starts etcd and the API server")
 	if b.plane, err = startControlPlane(programs); err != nil {
 		return b, err
 	}
@@ -70,7 +71,7 @@ func start(ctx context.Context, o options, programs string) (b *bench, err error
 	if b.operator, err = newOperator(b.installation, programs, programs); err != nil {
 		return b, err
 	}
-	progress("starts the operator")
+	runner.Progress("starts the operator")
 	if err := b.operator.start(ctx); err != nil {
 		return b, err
 	}
@@ -186,7 +187,7 @@ func eventually(ctx context.Context, limit time.Duration, what string, holds fun
 			return fmt.Errorf("waited %s until %s: %w", limit, what, err)
 		case time.Since(said) > 5*time.Second:
 			said = time.Now()
-			progress("waits until %s: %v", what, err)
+			runner.Progress("waits until %s: %v", what, err)
 		}
 		select {
 		case <-ctx.Done():

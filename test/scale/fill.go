@@ -21,6 +21,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/injected"
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/test/runner"
 )
 
 // Names of profiles.
@@ -68,7 +69,7 @@ func forEach(ctx context.Context, what string, count int, call func(ctx context.
 			case <-finished:
 				return
 			case <-ticker.C:
-				progress("%s: %d of %d", what, done.Load(), count)
+				runner.Progress("%s: %d of %d", what, done.Load(), count)
 			}
 		}
 	}()

@@ -23,6 +23,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
+	"github.com/crypto-broker/crypto-broker-operator/test/runner"
 )
 
 // Programs in the folder that build fills.
@@ -44,7 +45,7 @@ type installation struct {
 // install installs the chart with its catalogue, so that namespaces have sets of a usual
 // size, and makes the webhooks reachable.
 func install(ctx context.Context, plane *controlPlane, clients *kubernetes.Clientset, dir, programs string) (*installation, error) {
-	progress("installs the chart")
+	runner.Progress("installs the chart")
 	root, err := environment.Repository()
 	if err != nil {
 		return nil, err

@@ -12,14 +12,14 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/crypto-broker/crypto-broker-operator/test/runner"
 )
 
 // options are the settings of the command line.
@@ -30,22 +30,15 @@ type options struct {
 	idle             time.Duration
 	moreNamespaces   int
 	profiles         int
-	report           string // document to write, if any
-	command          string // the command that repeats the measurement
+	report           string   // document to write, if any
+	args             []string // of the command line
+	command          string   // the command that repeats the measurement
 }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	err := run(ctx, os.Args[1:])
-	stop()
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "scale:", err)
-		os.Exit(1)
-	}
-}
+func main() { runner.Main("scale", readOptions, run) }
 
 func readOptions(args []string) (options, error) {
-	var o options
+	o := options{args: args}
 	set := flag.NewFlagSet("scale", flag.ContinueOnError)
 	set.IntVar(&o.pods, "pods", 10_000, "how many `pods` with a broker there are; a tenth of them are in the first namespace")
 	set.IntVar(&o.namespaces, "namespaces", 200, "how many `namespaces` they are in")
@@ -88,17 +81,13 @@ func commandOf(set *flag.FlagSet) string {
 
 // run measures in a network of its own, to which this program moves by running itself
 // once more.
-func run(ctx context.Context, args []string) error {
-	o, err := readOptions(args)
-	if err != nil {
-		return err
-	}
+func run(ctx context.Context, o options) error {
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 	if programs := os.Getenv(programsVariable); programs != "" {
 		return measure(ctx, o, programs)
 	}
-	return inOwnNetwork(ctx, args)
+	return inOwnNetwork(ctx, o.args)
 }
 
 // measure starts everything, measures, and writes the report.
@@ -114,13 +103,9 @@ func measure(ctx context.Context, o options, programs string) (err error) {
 		return errors.Join(err, b.operator.lastWords())
 	}
 	if o.report == "" {
-		if err := b.results.write(""); err != nil {
+		if err := runner.Write("", b.results.markdown()); err != nil {
 			return err
 		}
 	}
 	return b.results.failed()
-}
-
-func progress(format string, args ...any) {
-	fmt.Fprintf(os.Stderr, "%s "+format+"\n", append([]any{time.Now().Format("15:04:05")}, args...)...)
 }

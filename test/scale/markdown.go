@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/test/measurement"
 )
 
 // introduction explains the report. It has no numbers of a run.
@@ -84,11 +85,11 @@ func (r *results) writeRequests(d *strings.Builder) {
 	}
 	fmt.Fprintf(d, " answered with an error | polls |\n|%s\n", strings.Repeat("---|", len(kinds)+4))
 	for _, m := range r.steps {
-		fmt.Fprintf(d, "| %s | %s |", m.name, thousands(m.pods))
+		fmt.Fprintf(d, "| %s | %s |", m.name, measurement.Thousands(m.pods))
 		for _, k := range kinds {
-			fmt.Fprintf(d, " %s |", thousands(m.requests[k]))
+			fmt.Fprintf(d, " %s |", measurement.Thousands(m.requests[k]))
 		}
-		fmt.Fprintf(d, " %d | %s |\n", m.errors(), thousands(int(m.polls)))
+		fmt.Fprintf(d, " %d | %s |\n", m.errors(), measurement.Thousands(int(m.polls)))
 	}
 }
 
@@ -96,7 +97,7 @@ func (r *results) writeRequests(d *strings.Builder) {
 func (r *results) writeTimes(d *strings.Builder) {
 	d.WriteString("\n## Time, memory and etcd\n\n| step | pods with another set | first | median | last | served | status | processor time: operator | API server | etcd | measurement | resident | written | written for each pod | held |\n|" + strings.Repeat("---|", 15) + "\n")
 	for _, m := range r.steps {
-		row := []string{m.name, thousands(m.pods)}
+		row := []string{m.name, measurement.Thousands(m.pods)}
 		if m.pods == 0 {
 			row = append(row, "–", "–", "–", "–", seconds(m.took))
 		} else {
@@ -106,7 +107,7 @@ func (r *results) writeTimes(d *strings.Builder) {
 		if m.pods > 0 {
 			perPod = kibibytes(m.stored.written / int64(m.pods))
 		}
-		row = append(row, seconds(m.operator), seconds(m.apiServer), seconds(m.etcd), seconds(m.own), mebibytes(m.peak), mebibytes(m.stored.written), perPod, mebibytes(m.stored.held))
+		row = append(row, seconds(m.operator), seconds(m.apiServer), seconds(m.etcd), seconds(m.own), measurement.Mebibytes(m.peak), measurement.Mebibytes(m.stored.written), perPod, measurement.Mebibytes(m.stored.held))
 		fmt.Fprintf(d, "| %s |\n", strings.Join(row, " | "))
 	}
 }
@@ -147,20 +148,9 @@ func (r *results) errorsText() string {
 		}
 		refused += m.errors()
 	}
-	return fmt.Sprintf("%s requests of the operator, %d answered with an error, %d lines with errors in its log, %d times out of memory", thousands(requests), refused, len(r.errorLines), r.kills)
+	return fmt.Sprintf("%s requests of the operator, %d answered with an error, %d lines with errors in its log, %d times out of memory", measurement.Thousands(requests), refused, len(r.errorLines), r.kills)
 }
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds()) }
 
-func mebibytes(bytes int64) string { return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20)) }
-
 func kibibytes(bytes int64) string { return fmt.Sprintf("%.1f KiB", float64(bytes)/(1<<10)) }
-
-// thousands writes a number with commas between thousands.
-func thousands(n int) string {
-	text := strconv.Itoa(n)
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
-}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
 	"github.com/crypto-broker/crypto-broker-operator/test/measurement"
+	"github.com/crypto-broker/crypto-broker-operator/test/runner"
 )
 
 // stepLimit is how long a step may take. It is reached only if something fails.
@@ -81,7 +82,7 @@ type result struct {
 
 // do makes a step and measures it.
 func (b *bench) do(ctx context.Context, s step) error {
-	progress("%s (%d pods get another set)", s.name, s.pods)
+	runner.Progress("%s (%d pods get another set)", s.name, s.pods)
 	if err := b.quiet(ctx); err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
+	"github.com/crypto-broker/crypto-broker-operator/test/runner"
 )
 
 // programsVariable has the folder with the built programs, in the process that measures.
@@ -83,7 +84,7 @@ func build(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	progress("builds the operator")
+	runner.Progress("builds the operator")
 	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-tags=grpcnotrace", "-ldflags=-s -w", "-o", filepath.Join(dir, operatorProgram), "./cmd/operator")
 	command.Dir = root
 	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOFIPS140=v1.0.0")

@@ -19,6 +19,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/directory"
+	"github.com/crypto-broker/crypto-broker-operator/test/runner"
 )
 
 // The time from the annotation of a pod until its broker serves the set, a median of 0.65 s. Without the annotation a kubelet takes
@@ -76,7 +77,7 @@ func (n *nodes) listen(ctx context.Context) error {
 	}
 	go func() {
 		if err := n.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			progress("the status ports of the brokers ended: %v", err)
+			runner.Progress("the status ports of the brokers ended: %v", err)
 		}
 	}()
 	return nil

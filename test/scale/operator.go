@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/test/controlgroup"
+	"github.com/crypto-broker/crypto-broker-operator/test/runner"
 )
 
 // Time limits that are reached only if something fails.
@@ -42,7 +43,7 @@ func newOperator(i *installation, dir, programs string) (*operator, error) {
 	o := &operator{installation: i, program: filepath.Join(programs, operatorProgram), log: filepath.Join(dir, "operator.log")}
 	group, err := controlgroup.New(controlgroup.Memory)
 	if err != nil {
-		progress("the operator has no memory limit but GOMEMLIMIT: %v", err)
+		runner.Progress("the operator has no memory limit but GOMEMLIMIT: %v", err)
 		return o, nil
 	}
 	o.group = group

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/test/measurement"
+	"github.com/crypto-broker/crypto-broker-operator/test/runner"
 )
 
 // results are the measurements, and the conditions of the run.
@@ -54,15 +54,15 @@ func (r *results) add(m result, o *operator) error {
 	for _, k := range slices.Sorted(maps.Keys(m.requests)) {
 		counted = append(counted, fmt.Sprintf("%s %d", k, m.requests[k]))
 	}
-	progress("  took %s; last pod %s, said %s; %s; polls %d; operator %s, API server %s, etcd %s, measurement %s; %s resident; etcd wrote %s",
-		seconds(m.took), seconds(m.last), seconds(m.said), strings.Join(counted, ", "), m.polls, seconds(m.operator), seconds(m.apiServer), seconds(m.etcd), seconds(m.own), mebibytes(m.peak), mebibytes(m.stored.written))
+	runner.Progress("  took %s; last pod %s, said %s; %s; polls %d; operator %s, API server %s, etcd %s, measurement %s; %s resident; etcd wrote %s",
+		seconds(m.took), seconds(m.last), seconds(m.said), strings.Join(counted, ", "), m.polls, seconds(m.operator), seconds(m.apiServer), seconds(m.etcd), seconds(m.own), measurement.Mebibytes(m.peak), measurement.Mebibytes(m.stored.written))
 	for _, what := range slices.Sorted(maps.Keys(m.refused)) {
-		progress("  refused: %s, %d times", what, m.refused[what])
+		runner.Progress("  refused: %s, %d times", what, m.refused[what])
 	}
 	if err := r.look(o); err != nil || r.options.report == "" {
 		return err
 	}
-	return r.write(r.options.report)
+	return runner.Write(r.options.report, r.markdown())
 }
 
 // look reads the log and the control group of the operator's process.
@@ -95,15 +95,6 @@ func (r *results) failed() error {
 		all = append(all, fmt.Errorf("the operator logged %s", line))
 	}
 	return errors.Join(all...)
-}
-
-// write writes the report into a file, or to standard output.
-func (r *results) write(file string) error {
-	if file == "" {
-		_, err := fmt.Print(r.markdown())
-		return err
-	}
-	return os.WriteFile(file, []byte(r.markdown()), 0o644)
 }
 
 func (r *results) step(id stepID) *result {

@@ -5,13 +5,9 @@
 package main
 
 import (
-	"context"
-	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 )
 
@@ -20,20 +16,17 @@ func TestMain(m *testing.M) {
 	if os.Getenv(programsVariable) == "" {
 		os.Exit(m.Run())
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:])
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	main()
 }
 
 func TestTheOperatorOfTheChartBringsEachChangeToEachPodAndWritesNothingAfterwards(t *testing.T) {
 	report := filepath.Join(t.TempDir(), "operator.md")
-	err := run(t.Context(), []string{"--pods", "200", "--namespaces", "10", "--changes", "5", "--during", "1s", "--idle", "5s",
+	o, err := readOptions([]string{"--pods", "200", "--namespaces", "10", "--changes", "5", "--during", "1s", "--idle", "5s",
 		"--more-namespaces", "20", "--profiles", "20", "--report", report})
 	if err != nil {
+		t.Fatal(err)
+	}
+	if err := run(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(report)

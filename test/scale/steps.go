@@ -15,6 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/test/measurement"
+	"github.com/crypto-broker/crypto-broker-operator/test/runner"
 )
 
 // algorithms are the two algorithms of a changed profile, in turns. Neither is weaker than the other one.
@@ -60,7 +62,7 @@ func (b *bench) runAll(ctx context.Context) error {
 	bulk := client.ObjectKey{Namespace: last.Namespace, Name: bulkName(0)}
 
 	steps := []step{
-		{id: stepPods, name: thousands(o.pods) + " pods are created", change: b.filling, done: b.allConfirmed},
+		{id: stepPods, name: measurement.Thousands(o.pods) + " pods are created", change: b.filling, done: b.allConfirmed},
 		{id: stepLeader, name: "a new leader begins", change: b.restart, done: b.allConfirmed},
 		{id: stepSmall, name: "one profile changes", pods: all[1], change: b.change(second), done: b.propagated(second)},
 		{id: stepLarge, name: "one profile changes", pods: all[0], change: b.change(first), done: b.propagated(first)},
@@ -73,13 +75,13 @@ func (b *bench) runAll(ctx context.Context) error {
 	steps = append(steps, step{id: stepIdle, name: "nothing changes for " + o.idle.String(), change: b.idle(o.idle)})
 	if o.moreNamespaces > 0 {
 		steps = append(steps,
-			step{id: stepNamespaces, name: thousands(o.moreNamespaces) + " namespaces are created", change: b.moreNamespaces, done: b.haveSets(o.namespaces + o.moreNamespaces)},
+			step{id: stepNamespaces, name: measurement.Thousands(o.moreNamespaces) + " namespaces are created", change: b.moreNamespaces, done: b.haveSets(o.namespaces + o.moreNamespaces)},
 			step{id: stepSmallAmong, name: "one profile changes among them", pods: all[1], change: b.change(second), done: b.propagated(second)},
 			step{id: stepClusterAmong, name: "one ClusterCryptoProfile changes in all of them", pods: o.pods, change: b.change(everywhere), done: b.propagated(everywhere)})
 	}
 	if o.profiles > 0 {
 		steps = append(steps,
-			step{id: stepProfiles, name: thousands(o.profiles) + " profiles are created in a namespace", pods: all[o.namespaces-1], change: b.moreProfiles, done: b.propagated(b.bulk()...)},
+			step{id: stepProfiles, name: measurement.Thousands(o.profiles) + " profiles are created in a namespace", pods: all[o.namespaces-1], change: b.moreProfiles, done: b.propagated(b.bulk()...)},
 			step{id: stepProfileAmong, name: "one of them changes", pods: all[o.namespaces-1], change: b.change(bulk), done: b.propagated(bulk)},
 			step{id: stepIdleAmong, name: "nothing changes for " + min(o.idle, time.Minute).String(), change: b.idle(min(o.idle, time.Minute))})
 	}
@@ -190,7 +192,7 @@ func (b *bench) changesInARow(row []client.ObjectKey) func(context.Context) (cha
 		defer ticker.Stop()
 		for i, name := range row {
 			if i%20 == 0 {
-				progress("changes %d of %d profiles", i, len(row))
+				runner.Progress("changes %d of %d profiles", i, len(row))
 			}
 			made[name.Namespace] = append(made[name.Namespace], time.Now())
 			if err := b.changeNow(ctx, name); err != nil {
@@ -219,7 +221,7 @@ func (b *bench) idle(duration time.Duration) func(context.Context) (changes, err
 			case <-end:
 				return nil, nil
 			case <-ticker.C:
-				progress("waits for %s in all", duration)
+				runner.Progress("waits for %s in all", duration)
 			}
 		}
 	}

@@ -5,6 +5,8 @@ package main
 import (
 	"fmt"
 	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/test/measurement"
 )
 
 // verdict is a target and the measured value.
@@ -44,7 +46,7 @@ func (r *results) judge() (all []verdict) {
 			most = &r.steps[i]
 		}
 	}
-	add("resident memory of the operator, at most (in the step: "+most.about()+")", "≤ "+mebibytes(memoryTarget), mebibytes(most.peak), most.peak <= memoryTarget)
+	add("resident memory of the operator, at most (in the step: "+most.about()+")", "≤ "+measurement.Mebibytes(memoryTarget), measurement.Mebibytes(most.peak), most.peak <= memoryTarget)
 	for _, id := range []stepID{stepIdle, stepIdleAmong} {
 		if m := r.step(id); m != nil {
 			add(m.about()+": requests beyond leases and watches", "0", fmt.Sprint(m.unexpected()), m.unexpected() == 0)
@@ -60,10 +62,10 @@ func (r *results) judge() (all []verdict) {
 			add(about, wanted, fmt.Sprintf("%.2f", b/a), b/a <= factor)
 		}
 	}
-	compare(fmt.Sprintf("requests for each pod: %s pods, over %s pods", thousands(cluster.pods), thousands(large.pods)), large.perPod(), cluster.perPod())
-	compare(fmt.Sprintf("processor time of the operator for each pod: %s pods, over %s pods", thousands(cluster.pods), thousands(large.pods)), large.cpuPerPod(), cluster.cpuPerPod())
+	compare(fmt.Sprintf("requests for each pod: %s pods, over %s pods", measurement.Thousands(cluster.pods), measurement.Thousands(large.pods)), large.perPod(), cluster.perPod())
+	compare(fmt.Sprintf("processor time of the operator for each pod: %s pods, over %s pods", measurement.Thousands(cluster.pods), measurement.Thousands(large.pods)), large.cpuPerPod(), cluster.cpuPerPod())
 	if among := r.step(stepSmallAmong); among != nil {
-		compare(fmt.Sprintf("requests of a change of %d pods: with %s more namespaces, over without", small.pods, thousands(r.options.moreNamespaces)), small.perPod(), among.perPod())
+		compare(fmt.Sprintf("requests of a change of %d pods: with %s more namespaces, over without", small.pods, measurement.Thousands(r.options.moreNamespaces)), small.perPod(), among.perPod())
 		compare("the same, bytes written by etcd", float64(small.stored.written), float64(among.stored.written))
 	}
 	return all
@@ -81,5 +83,5 @@ func (m *result) about() string {
 	if m.pods == 0 {
 		return m.name
 	}
-	return fmt.Sprintf("%s, %s pods", m.name, thousands(m.pods))
+	return fmt.Sprintf("%s, %s pods", m.name, measurement.Thousands(m.pods))
 }
