@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"os"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	sessionv1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/session/v1"
+	"github.com/crypto-broker/crypto-broker-operator/test/measurement"
 )
 
 // memoryLimit is the memory limit of the filled broker.
@@ -97,15 +97,9 @@ func begin(ctx context.Context, socket string, sessions int) (int64, error) {
 
 // resident returns the resident memory of the first process, in bytes.
 func (r *running) resident() (int64, error) {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", r.started[0].Process.Pid))
+	memory, err := measurement.ProcessMemory(r.started[0].Process.Pid, "VmRSS")
 	if err != nil {
 		return 0, err
 	}
-	for line := range strings.Lines(string(status)) {
-		if value, found := strings.CutPrefix(line, "VmRSS:"); found {
-			kilobytes, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")), 10, 64)
-			return kilobytes << 10, err
-		}
-	}
-	return 0, fmt.Errorf("/proc/PID/status has no VmRSS")
+	return memory[0], nil
 }

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/test/loopback"
+	"github.com/crypto-broker/crypto-broker-operator/test/measurement"
 	"github.com/crypto-broker/crypto-broker-operator/test/runner"
 )
 
@@ -84,23 +85,13 @@ func (r *running) stop() {
 }
 
 // processorTime returns the processor time of all processes since their start.
-func (r *running) processorTime() (time.Duration, error) {
-	const tick = 10 * time.Millisecond // on all platforms of Linux that Go runs on
-	var sum time.Duration
+func (r *running) processorTime() (sum time.Duration, err error) {
 	for _, cmd := range r.started {
-		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", cmd.Process.Pid))
+		took, err := measurement.ProcessorTime(cmd.Process.Pid)
 		if err != nil {
 			return 0, err
 		}
-		_, rest, _ := bytes.Cut(stat, []byte(") ")) // behind the name of the program
-		fields := strings.Fields(string(rest))
-		for _, field := range fields[11:13] { // utime and stime, see proc(5)
-			ticks, err := strconv.ParseInt(field, 10, 64)
-			if err != nil {
-				return 0, err
-			}
-			sum += time.Duration(ticks) * tick
-		}
+		sum += took
 	}
 	return sum, nil
 }

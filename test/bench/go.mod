@@ -5,7 +5,6 @@ go 1.26.0
 require (
 	github.com/crypto-broker/crypto-broker-operator v0.0.0
 	github.com/crypto-broker/crypto-broker-operator/clients/go v0.0.0
-	golang.org/x/sys v0.48.0
 	google.golang.org/grpc v1.85.0
 	google.golang.org/protobuf v1.36.12
 )
@@ -16,6 +15,7 @@ require (
 	github.com/smallstep/pkcs7 v0.2.3 // indirect
 	go.yaml.in/yaml/v3 v3.0.6 // indirect
 	golang.org/x/net v0.60.0 // indirect
+	golang.org/x/sys v0.48.0 // indirect
 	golang.org/x/text v0.42.0 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260928230214-8a89bd6388cc // indirect
 )

@@ -7,15 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/crypto-broker/crypto-broker-operator/test/bench/operations"
+	"github.com/crypto-broker/crypto-broker-operator/test/measurement"
 	"github.com/crypto-broker/crypto-broker-operator/test/runner"
 )
 
@@ -170,7 +170,7 @@ type spent struct {
 
 func (w *way) spent(ctx context.Context) (s spent, err error) {
 	if w.server == nil {
-		s.cpu, err = processorTime(unix.CLOCK_PROCESS_CPUTIME_ID)
+		s.cpu, err = measurement.ProcessorTime(os.Getpid())
 		s.cpuAfter = s.cpu
 		return s, err
 	}

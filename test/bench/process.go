@@ -12,15 +12,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/crypto-broker/crypto-broker-operator/test/controlgroup"
+	"github.com/crypto-broker/crypto-broker-operator/test/measurement"
 )
 
 // Time limits that are reached only if something fails.
@@ -212,38 +210,11 @@ func (p *process) serves(ctx context.Context) error {
 }
 
 // cpu returns the processor time of the process.
-func (p *process) cpu() (time.Duration, error) {
-	// The clock of another process is its id, inverted (clock_getcpuclockid(3)).
-	return processorTime(int32(^p.cmd.Process.Pid)<<3 | unix.CLOCK_PROCESS_CPUTIME_ID)
-}
+func (p *process) cpu() (time.Duration, error) { return measurement.ProcessorTime(p.cmd.Process.Pid) }
 
-// processorTime reads the clock of a process.
-func processorTime(clock int32) (time.Duration, error) {
-	var t unix.Timespec
-	if err := unix.ClockGettime(clock, &t); err != nil {
-		return 0, fmt.Errorf("read the processor time of a process: %w", err)
-	}
-	return time.Duration(t.Nano()), nil
-}
-
-// memory reads fields of /proc/PID/status, in bytes.
+// memory returns fields of /proc/PID/status, in bytes.
 func (p *process) memory(fields ...string) ([]int64, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
-	if err != nil {
-		return nil, err
-	}
-	found := make([]int64, len(fields))
-	for line := range strings.Lines(string(text)) {
-		key, value, _ := strings.Cut(line, ":")
-		if i := slices.Index(fields, key); i >= 0 {
-			var kib int64
-			if _, err := fmt.Sscan(value, &kib); err != nil {
-				return nil, fmt.Errorf("/proc/PID/status has %q: %w", line, err)
-			}
-			found[i] = kib << 10
-		}
-	}
-	return found, nil
+	return measurement.ProcessMemory(p.cmd.Process.Pid, fields...)
 }
 
 // descriptors counts the open files.

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/crypto-broker/crypto-broker-operator/test/apiserver"
+	"github.com/crypto-broker/crypto-broker-operator/test/measurement"
 )
 
 // operatorNamespace is where the operator has its Secrets.
@@ -156,19 +156,9 @@ func measure(ctx context.Context, operator, kubeconfig string, lists bool) (most
 
 // resident returns the highest resident memory of a process so far.
 func resident(pid int) (string, error) {
-	file, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
+	memory, err := measurement.ProcessMemory(pid, "VmHWM")
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = file.Close() }() // nothing was written
-	status, err := io.ReadAll(file)
-	if err != nil {
-		return "", err
-	}
-	for line := range strings.Lines(string(status)) {
-		if value, is := strings.CutPrefix(line, "VmHWM:"); is {
-			return strings.TrimSpace(value), nil
-		}
-	}
-	return "", errors.New("the system does not say how much memory was resident")
+	return fmt.Sprintf("%d kB", memory[0]>>10), nil
 }

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/test/measurement"
 	"github.com/crypto-broker/crypto-broker-operator/test/runner"
 )
 
@@ -119,17 +120,17 @@ func (b *bench) stop() error {
 type counters struct {
 	operator, own time.Duration // processor times; own is the time of this program
 	plane         planeTimes
-	process       process // of the operator
+	process       int // of the operator
 	polls         int64
 	stored        stored
 }
 
 func (b *bench) counters(ctx context.Context) (c counters, err error) {
-	c.process, c.polls = b.operator.process, b.nodes.polls.Load()
-	if c.operator, err = c.process.cpu(); err != nil {
+	c.process, c.polls = b.operator.command.Process.Pid, b.nodes.polls.Load()
+	if c.operator, err = measurement.ProcessorTime(c.process); err != nil {
 		return c, err
 	}
-	if c.own, err = process(os.Getpid()).cpu(); err != nil {
+	if c.own, err = measurement.ProcessorTime(os.Getpid()); err != nil {
 		return c, err
 	}
 	if c.plane, err = b.plane.cpu(); err != nil {

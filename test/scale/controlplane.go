@@ -18,6 +18,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/test/apiserver"
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
+	"github.com/crypto-broker/crypto-broker-operator/test/measurement"
 )
 
 // auditPolicy records each request of the operator, at its end, and each of its watches at
@@ -37,8 +38,8 @@ type controlPlane struct {
 	config      *rest.Config
 	kubeconfig  string // path of a file
 	auditLog    string // path of a file
-	apiServer   process
-	etcd        process
+	apiServer   int    // process
+	etcd        int    // process
 }
 
 // startControlPlane starts an API server that records the requests of the operator, and an etcd that writes to the disk as in a
@@ -101,10 +102,10 @@ func (p *controlPlane) find() error {
 type planeTimes struct{ apiServer, etcd time.Duration }
 
 func (p *controlPlane) cpu() (t planeTimes, err error) {
-	if t.apiServer, err = p.apiServer.cpu(); err != nil {
+	if t.apiServer, err = measurement.ProcessorTime(p.apiServer); err != nil {
 		return t, err
 	}
-	t.etcd, err = p.etcd.cpu()
+	t.etcd, err = measurement.ProcessorTime(p.etcd)
 	return t, err
 }
 

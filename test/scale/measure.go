@@ -88,7 +88,7 @@ func (b *bench) do(ctx context.Context, s step) error {
 	}
 	m := result{step: s, requests: map[kind]int{}, refused: map[string]int{}, others: map[string]int{}}
 	from := len(b.audit.requests)
-	if err := b.operator.resetPeak(); err != nil {
+	if err := resetPeak(b.operator.command.Process.Pid); err != nil {
 		return err
 	}
 	before, err := b.counters(ctx)
@@ -126,9 +126,11 @@ func (b *bench) do(ctx context.Context, s step) error {
 		m.served = adopted.Sub(changed)
 		m.first, m.median, m.last = delays(requests, made)
 	}
-	if m.peak, err = b.operator.peak(); err != nil {
+	peak, err := measurement.ProcessMemory(b.operator.command.Process.Pid, "VmHWM")
+	if err != nil {
 		return err
 	}
+	m.peak = peak[0]
 	return b.results.add(m, b.operator)
 }
 

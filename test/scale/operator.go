@@ -27,7 +27,6 @@ const (
 
 // operator is the operator as a process, started as its Deployment says.
 type operator struct {
-	process
 	installation *installation
 	program      string
 	log          string              // path of a file
@@ -70,7 +69,6 @@ func (o *operator) start(ctx context.Context) error {
 	if err := o.command.Start(); err != nil {
 		return err
 	}
-	o.process = process(o.command.Process.Pid)
 	o.exited = make(chan struct{})
 	go func() {
 		o.failure = o.command.Wait()
