@@ -73,11 +73,8 @@ func prepare(ctx context.Context, o options) (_ *programs, err error) {
 	}
 	runner.Progress("building the broker")
 	p.broker = filepath.Join(dir, "broker")
-	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-tags=grpcnotrace", "-ldflags=-s -w", "-o", p.broker, "./cmd/broker")
-	command.Dir = o.root
-	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off", "GOFIPS140=v1.0.0")
-	if output, err := command.CombinedOutput(); err != nil {
-		return nil, errors.Join(fmt.Errorf("build the broker: %w\n%s", err, output), p.remove())
+	if err := runner.Build(ctx, o.root, p.broker, "./cmd/broker"); err != nil {
+		return nil, errors.Join(err, p.remove())
 	}
 	return p, nil
 }

@@ -4,11 +4,8 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 
 	"github.com/crypto-broker/crypto-broker-operator/test/controlgroup"
 	"github.com/crypto-broker/crypto-broker-operator/test/runner"
@@ -39,17 +36,11 @@ func build(ctx context.Context, o options) (_ *programs, err error) {
 		{o.root, "./cmd/broker", p.broker},
 		{filepath.Join(o.root, "test", "bench"), "./floor", p.floor},
 	} {
-		command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-tags=grpcnotrace", "-ldflags=-s -w", "-o", b.to, b.what)
-		command.Dir = b.in
-		command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off", "GOFIPS140="+cryptographicModule)
-		if output, err := command.CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("build %s: %w\n%s", b.what, err, output)
+		if err := runner.Build(ctx, b.in, b.to, b.what); err != nil {
+			return nil, err
 		}
 	}
-	p.version = "unknown"
-	if described, err := exec.CommandContext(ctx, "git", "-C", o.root, "describe", "--tags", "--always", "--dirty").Output(); err == nil {
-		p.version = strings.TrimSpace(string(described))
-	}
+	p.version = runner.Version(o.root)
 	p.grouped = canGroup()
 	return p, nil
 }

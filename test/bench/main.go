@@ -22,9 +22,6 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/runner"
 )
 
-// cryptographicModule is the version of the Go Cryptographic Module in images.
-const cryptographicModule = "v1.0.0"
-
 // options are the settings of the command line.
 type options struct {
 	root    string // of the repository
@@ -140,9 +137,9 @@ func among(what, list string, known []string) ([]string, error) {
 }
 
 func run(ctx context.Context, o options) (err error) {
-	if fips140.Version() != cryptographicModule {
+	if fips140.Version() != runner.Module {
 		return fmt.Errorf("this program has the cryptographic module %s, expected %[2]s as the broker's images have it: use make bench, or build it with GOFIPS140=%[2]s",
-			fips140.Version(), cryptographicModule)
+			fips140.Version(), runner.Module)
 	}
 	runner.Progress("building the broker and the bare server")
 	p, err := build(ctx, o)

@@ -16,10 +16,9 @@ import (
 	"strings"
 	"syscall"
 	"time"
-)
 
-// cryptographicModule is the version of the Go Cryptographic Module in images.
-const cryptographicModule = "v1.0.0"
+	"github.com/crypto-broker/crypto-broker-operator/test/runner"
+)
 
 // Time limits that are reached only if something fails.
 const (
@@ -60,7 +59,10 @@ func startBroker(ctx context.Context, root string, profiles *profileSet) (_ *bro
 		}
 	}()
 	program := filepath.Join(dir, "broker")
-	if b.version, err = build(ctx, root, program); err != nil {
+	if err := runner.Build(ctx, root, program, "./cmd/broker"); err != nil {
+		return nil, err
+	}
+	if b.version, err = versionOf(ctx, root); err != nil {
 		return nil, err
 	}
 	for _, folder := range []string{"profiles", "sockets", "keys"} {
@@ -143,24 +145,13 @@ func (b *broker) serves(ctx context.Context, lines <-chan logLine, profiles *pro
 	return nil
 }
 
-// build builds the broker as for images, and returns the version of its source and
-// module.
-func build(ctx context.Context, root, program string) (string, error) {
-	commit, err := exec.CommandContext(ctx, "git", "-C", root, "describe", "--tags", "--always", "--dirty").Output()
-	if err != nil {
-		commit = []byte("unknown") // a source that is no checkout
-	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", program, "./cmd/broker")
-	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off", "GOFIPS140="+cryptographicModule)
-	if output, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build the broker: %w\n%s", err, output)
-	}
+// versionOf returns the version of the source, of Go and of the module that [runner.Build] builds with.
+func versionOf(ctx context.Context, root string) (string, error) {
 	version, err := exec.CommandContext(ctx, "go", "env", "GOVERSION").Output()
 	if err != nil {
 		return "", fmt.Errorf("ask Go for its version: %w", err)
 	}
-	return fmt.Sprintf("version %s, %s, Go Cryptographic Module %s", strings.TrimSpace(string(commit)), strings.TrimSpace(string(version)), cryptographicModule), nil
+	return fmt.Sprintf("version %s, %s, Go Cryptographic Module %s", runner.Version(root), strings.TrimSpace(string(version)), runner.Module), nil
 }
 
 // stop ends the broker and removes its files. It returns an error if the broker fails at

@@ -17,6 +17,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/test/runner"
 )
 
 // The machine has one clock, and other programs need the right time. But each process reads the clock by a function that the kernel
@@ -87,7 +89,7 @@ func (c *clock) restore(ctx context.Context) error {
 
 // write replaces the function while the process is stopped and no thread is in it.
 func (c *clock) write(ctx context.Context, code []byte, begin, end int64) error {
-	return eventually(ctx, 20*time.Second, "no thread reads the clock", func(context.Context) (err error) {
+	return runner.Eventually(ctx, 20*time.Second, "no thread reads the clock", func(context.Context) (err error) {
 		if err := syscall.Kill(c.process, syscall.SIGSTOP); err != nil {
 			return err
 		}

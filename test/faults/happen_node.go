@@ -16,6 +16,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/crypto-broker/crypto-broker-operator/test/runner"
 	"github.com/crypto-broker/crypto-broker-operator/test/workload"
 )
 
@@ -103,7 +104,7 @@ func brokerOutOfMemory(ctx context.Context, t *trial) error {
 		return nil
 	})
 	t.change(ctx)
-	if err := eventually(ctx, 30*time.Second, "the kernel kills a broker without memory", func(context.Context) error {
+	if err := runner.Eventually(ctx, 30*time.Second, "the kernel kills a broker without memory", func(context.Context) error {
 		if runs(broker) {
 			return errors.New("it runs")
 		}
@@ -114,7 +115,7 @@ func brokerOutOfMemory(ctx context.Context, t *trial) error {
 	if err := t.endFault(ctx); err != nil {
 		return err
 	}
-	return eventually(ctx, time.Minute, "the status of the pod says why the broker ended", func(ctx context.Context) error {
+	return runner.Eventually(ctx, time.Minute, "the status of the pod says why the broker ended", func(ctx context.Context) error {
 		pod := t.pods[1].DeepCopy()
 		if err := t.Client.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
 			return err

@@ -26,6 +26,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
+	"github.com/crypto-broker/crypto-broker-operator/test/runner"
 	"github.com/crypto-broker/crypto-broker-operator/test/workload"
 )
 
@@ -37,7 +38,7 @@ func operatorGone(ctx context.Context, t *trial) error {
 	if err := t.Client.Create(ctx, spare); err != nil {
 		return err
 	}
-	if err := eventually(ctx, 30*time.Second, "the set has one more profile", func(ctx context.Context) error {
+	if err := runner.Eventually(ctx, 30*time.Second, "the set has one more profile", func(ctx context.Context) error {
 		return t.setHas(ctx, spare.Spec.ProfileName, true)
 	}); err != nil {
 		return err
@@ -58,7 +59,7 @@ func operatorGone(ctx context.Context, t *trial) error {
 	if err := t.endFault(ctx); err != nil {
 		return err
 	}
-	return eventually(ctx, time.Minute, "the set has no profile that was deleted without the operator", func(ctx context.Context) error {
+	return runner.Eventually(ctx, time.Minute, "the set has no profile that was deleted without the operator", func(ctx context.Context) error {
 		return t.setHas(ctx, spare.Spec.ProfileName, false)
 	})
 }
@@ -143,7 +144,7 @@ func certificateExpired(ctx context.Context, t *trial) error {
 		}
 		return nil
 	}
-	if err := eventually(ctx, 15*time.Second, "a replica serves a certificate that expires soon", func(ctx context.Context) error {
+	if err := runner.Eventually(ctx, 15*time.Second, "a replica serves a certificate that expires soon", func(ctx context.Context) error {
 		return t.certificates(ctx, soon)
 	}); err != nil {
 		return err
@@ -154,7 +155,7 @@ func certificateExpired(ctx context.Context, t *trial) error {
 	t.began = time.Now()
 	t.change(ctx)
 	t.causeEnded()
-	if err := eventually(ctx, 2*time.Minute, "every replica serves a certificate that the API server accepts", t.trusted); err != nil {
+	if err := runner.Eventually(ctx, 2*time.Minute, "every replica serves a certificate that the API server accepts", t.trusted); err != nil {
 		return err
 	}
 	t.note("Every replica served a certificate that the API server accepts %.1f s after the old one expired.", time.Since(t.ended).Seconds())
@@ -253,7 +254,7 @@ func setDeleted(ctx context.Context, t *trial) error {
 		return err
 	}
 	// The API server applies the policy for a moment longer.
-	if err := eventually(ctx, 30*time.Second, "the ConfigMap can be deleted", func(ctx context.Context) error {
+	if err := runner.Eventually(ctx, 30*time.Second, "the ConfigMap can be deleted", func(ctx context.Context) error {
 		return t.Clientset.CoreV1().ConfigMaps(namespace).Delete(ctx, v1alpha1.ProfilesConfigMap, metav1.DeleteOptions{})
 	}); err != nil {
 		return err
@@ -261,7 +262,7 @@ func setDeleted(ctx context.Context, t *trial) error {
 	t.began = time.Now()
 	t.causeEnded()
 	t.change(ctx)
-	if err := eventually(ctx, time.Minute, "the operator has made the ConfigMap again", func(ctx context.Context) error {
+	if err := runner.Eventually(ctx, time.Minute, "the operator has made the ConfigMap again", func(ctx context.Context) error {
 		now, err := t.set(ctx)
 		if err == nil && now.UID == before.UID {
 			err = errors.New("it is the old one")
@@ -311,7 +312,7 @@ func clockAhead(ctx context.Context, t *trial) error {
 	if err := secrets.Delete(ctx, authority, metav1.DeleteOptions{}); err != nil {
 		return err
 	}
-	if err := eventually(ctx, 30*time.Second, "the operator has made another certificate authority", func(ctx context.Context) error {
+	if err := runner.Eventually(ctx, 30*time.Second, "the operator has made another certificate authority", func(ctx context.Context) error {
 		now, err := secrets.Get(ctx, authority, metav1.GetOptions{})
 		if err == nil && bytes.Equal(now.Data["ca.crt"], before.Data["ca.crt"]) {
 			err = errors.New("it is the old one")
@@ -320,11 +321,11 @@ func clockAhead(ctx context.Context, t *trial) error {
 	}); err != nil {
 		return err
 	}
-	if err := eventually(ctx, 30*time.Second, "the API server accepts the certificates of the wrong time", t.trusted); err != nil {
+	if err := runner.Eventually(ctx, 30*time.Second, "the API server accepts the certificates of the wrong time", t.trusted); err != nil {
 		return err
 	}
 	t.changed(ctx)
-	if err := eventually(ctx, time.Minute, "the change is served while the clock is wrong", func(ctx context.Context) error {
+	if err := runner.Eventually(ctx, time.Minute, "the change is served while the clock is wrong", func(ctx context.Context) error {
 		_, err := t.served(ctx)
 		return err
 	}); err != nil {

@@ -5,8 +5,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os/exec"
-	"strings"
 	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/test/measurement"
@@ -53,10 +51,7 @@ type results struct {
 }
 
 func newResults(s *suite) *results {
-	r := &results{began: time.Now(), machine: measurement.Machine(), load: measurement.Load(), version: "unknown", kubernetes: "unknown"}
-	if described, err := exec.Command("git", "describe", "--tags", "--always", "--dirty").Output(); err == nil {
-		r.version = strings.TrimSpace(string(described))
-	}
+	r := &results{began: time.Now(), machine: measurement.Machine(), load: measurement.Load(), version: runner.Version("."), kubernetes: "unknown"}
 	if version, err := s.Clientset.Discovery().ServerVersion(); err == nil {
 		r.kubernetes = version.GitVersion
 	}

@@ -129,7 +129,7 @@ func (t *trial) newPod(ctx context.Context) (err error) {
 			err = errors.Join(err, deleted)
 		}
 	}()
-	return eventually(ctx, 2*time.Minute, "a new pod serves the newest profile", func(ctx context.Context) error {
+	return runner.Eventually(ctx, 2*time.Minute, "a new pod serves the newest profile", func(ctx context.Context) error {
 		if err := t.Client.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
 			return err
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
+	"github.com/crypto-broker/crypto-broker-operator/test/runner"
 )
 
 // holdName is the name of the admission policy that keeps the operator from a step. probeName is the name of a ConfigMap that the
@@ -95,7 +96,7 @@ func killedBefore(at step) func(context.Context, *trial) error {
 			return err
 		}
 		t.changed(ctx)
-		if err := eventually(ctx, 30*time.Second, "the operator is at the step", func(ctx context.Context) error {
+		if err := runner.Eventually(ctx, 30*time.Second, "the operator is at the step", func(ctx context.Context) error {
 			return at.reached(ctx, t, before)
 		}); err != nil {
 			return err
@@ -151,7 +152,7 @@ func (t *trial) refuseStep(ctx context.Context, at step) error {
 				return err
 			}
 		}
-		return eventually(ctx, 30*time.Second, "the API server applies the policy no more", func(ctx context.Context) error {
+		return runner.Eventually(ctx, 30*time.Second, "the API server applies the policy no more", func(ctx context.Context) error {
 			return t.probePolicy(ctx)
 		})
 	})
@@ -160,7 +161,7 @@ func (t *trial) refuseStep(ctx context.Context, at step) error {
 			return err
 		}
 	}
-	return eventually(ctx, 30*time.Second, "the API server applies the policy", func(ctx context.Context) error {
+	return runner.Eventually(ctx, 30*time.Second, "the API server applies the policy", func(ctx context.Context) error {
 		err := t.probePolicy(ctx)
 		if err == nil {
 			return fmt.Errorf("it does not")

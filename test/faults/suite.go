@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -144,27 +143,6 @@ func (s *suite) deploy(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// eventually repeats a check until it succeeds, for at most the given time.
-func eventually(ctx context.Context, within time.Duration, what string, check func(context.Context) error) error {
-	began, said := time.Now(), time.Now()
-	for {
-		err := check(ctx)
-		if err == nil {
-			return nil
-		}
-		if time.Since(began) > within {
-			return fmt.Errorf("waited %.0f s in vain until %s: %w", time.Since(began).Seconds(), what, err)
-		}
-		if time.Since(said) > 5*time.Second {
-			runner.Progress("  waiting until %s: %v", what, err)
-			said = time.Now()
-		}
-		if err := pause(ctx, 100*time.Millisecond); err != nil {
-			return errors.Join(fmt.Errorf("waiting until %s", what), err)
-		}
-	}
 }
 
 // pause waits for a time, or until the context ends.

@@ -66,7 +66,7 @@ type write struct {
 func (s *suite) try(ctx context.Context, f *fault) (*result, error) {
 	runner.Progress("%s: %s", f.name, f.title)
 	t := &trial{suite: s, algorithm: s.nextAlgorithm()}
-	if err := eventually(ctx, 2*time.Minute, "the cluster is right before the fault", t.prepare); err != nil {
+	if err := runner.Eventually(ctx, 2*time.Minute, "the cluster is right before the fault", t.prepare); err != nil {
 		return nil, err
 	}
 	before, err := t.counts(ctx)
@@ -168,7 +168,7 @@ func (t *trial) note(format string, args ...any) {
 
 // await waits until everything is right again.
 func (t *trial) await(ctx context.Context, r *result) error {
-	err := eventually(ctx, rightWithin, "every broker serves the newest profile", func(ctx context.Context) error {
+	err := runner.Eventually(ctx, rightWithin, "every broker serves the newest profile", func(ctx context.Context) error {
 		last, err := t.served(ctx)
 		if err == nil {
 			r.served = last.Sub(t.ended)
@@ -177,7 +177,7 @@ func (t *trial) await(ctx context.Context, r *result) error {
 		return err
 	})
 	if err == nil {
-		err = eventually(ctx, rightWithin-time.Since(t.ended), "everything is right again", t.checkServed)
+		err = runner.Eventually(ctx, rightWithin-time.Since(t.ended), "everything is right again", t.checkServed)
 	}
 	if err == nil {
 		err = t.newPod(ctx)

@@ -11,7 +11,9 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -54,6 +56,29 @@ func Write(file, report string) error {
 	return os.WriteFile(file, []byte(report), 0o644)
 }
 
+// Module is the version of the Go Cryptographic Module in images.
+const Module = "v1.0.0"
+
+// Build builds a program of a folder as images have it. output is its path.
+func Build(ctx context.Context, folder, output, program string) error {
+	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-tags=grpcnotrace", "-ldflags=-s -w", "-o", output, program)
+	command.Dir = folder
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off", "GOFIPS140="+Module)
+	if said, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("build %s: %w\n%s", program, err, said)
+	}
+	return nil
+}
+
+// Version returns the version of the source in a folder, from git, or "unknown".
+func Version(folder string) string {
+	described, err := exec.Command("git", "-C", folder, "describe", "--tags", "--always", "--dirty").Output()
+	if err != nil {
+		return "unknown"
+	}
+	return strings.TrimSpace(string(described))
+}
+
 // startTime is how long a server may take to start.
 const startTime = 30 * time.Second
 
@@ -72,6 +97,28 @@ func AwaitServer(ctx context.Context, network, address string) error {
 		case <-tick.C:
 		case <-ctx.Done():
 			return fmt.Errorf("no server at %s after %s: %w", address, startTime, err)
+		}
+	}
+}
+
+// Eventually repeats a check until it succeeds, for at most the given time. It tells what it waits for.
+func Eventually(ctx context.Context, within time.Duration, what string, check func(context.Context) error) error {
+	began, said := time.Now(), time.Now()
+	for {
+		err := check(ctx)
+		switch {
+		case err == nil:
+			return nil
+		case time.Since(began) > within:
+			return fmt.Errorf("waited %s in vain until %s: %w", within, what, err)
+		case time.Since(said) > 5*time.Second:
+			Progress("  waiting until %s: %v", what, err)
+			said = time.Now()
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting until %s: %w", what, errors.Join(ctx.Err(), err))
+		case <-time.After(50 * time.Millisecond):
 		}
 	}
 }

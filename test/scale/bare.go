@@ -91,7 +91,7 @@ func (b *bench) annotateBare(ctx context.Context) error {
 	if err := bindings.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
 		return err
 	}
-	if err := eventually(ctx, readyLimit, "the policies refuse nothing", func(ctx context.Context) error {
+	if err := runner.Eventually(ctx, readyLimit, "the policies refuse nothing", func(ctx context.Context) error {
 		return patch(ctx, names[0], `"labels":{"another":"label"}`, metav1.DryRunAll)
 	}); err != nil {
 		return err

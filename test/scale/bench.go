@@ -170,29 +170,3 @@ func (b *bench) confirmed(ctx context.Context) (int, error) {
 	}
 	return int(sum), nil
 }
-
-// errOperatorEnded ends each wait for the operator.
-var errOperatorEnded = errors.New("the operator ended by itself")
-
-// eventually calls until there is no error, and returns the last one after the limit.
-func eventually(ctx context.Context, limit time.Duration, what string, holds func(context.Context) error) error {
-	begin, said := time.Now(), time.Now()
-	for {
-		err := holds(ctx)
-		switch {
-		case err == nil:
-			return nil
-		case errors.Is(err, errOperatorEnded), ctx.Err() != nil:
-			return errors.Join(err, ctx.Err())
-		case time.Since(begin) > limit:
-			return fmt.Errorf("waited %s until %s: %w", limit, what, err)
-		case time.Since(said) > 5*time.Second:
-			said = time.Now()
-			runner.Progress("waits until %s: %v", what, err)
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
-}

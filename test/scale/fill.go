@@ -90,7 +90,7 @@ func (b *bench) fillProfiles(ctx context.Context) error {
 	everywhere := &v1alpha1.ClusterCryptoProfile{ObjectMeta: metav1.ObjectMeta{Name: clusterProfile}}
 	everywhere.Spec.API.HashData = &v1alpha1.HashData{HashAlg: algorithms[0]}
 	// The API server learns of the webhook's certificate a moment after the operator wrote it.
-	err := eventually(ctx, readyLimit, "the webhook validates", func(ctx context.Context) error {
+	err := runner.Eventually(ctx, readyLimit, "the webhook validates", func(ctx context.Context) error {
 		return b.objects.Create(ctx, everywhere.DeepCopy())
 	})
 	if err != nil {
@@ -105,7 +105,7 @@ func (b *bench) fillProfiles(ctx context.Context) error {
 		return err
 	}
 	// The webhook reads the namespace of a profile from a cache.
-	if err := eventually(ctx, stepLimit, "each namespace has a set", b.haveSets(b.options.namespaces)); err != nil {
+	if err := runner.Eventually(ctx, stepLimit, "each namespace has a set", b.haveSets(b.options.namespaces)); err != nil {
 		return err
 	}
 	return forEach(ctx, "creates profiles", b.options.namespaces, func(ctx context.Context, i int) error {
@@ -127,7 +127,7 @@ func (b *bench) fillPods(ctx context.Context) error {
 			namespaces = append(namespaces, namespaceName(i))
 		}
 	}
-	err := eventually(ctx, readyLimit, "the webhook injects", func(ctx context.Context) error {
+	err := runner.Eventually(ctx, readyLimit, "the webhook injects", func(ctx context.Context) error {
 		probe, err := b.clients.CoreV1().Pods(namespaces[0]).Create(ctx, podOf(namespaces[0], 0), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		if err == nil && injected.Broker(probe) == nil {
 			err = errors.New("a pod has no broker")

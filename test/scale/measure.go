@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -136,10 +137,13 @@ func (b *bench) do(ctx context.Context, s step) error {
 
 // await waits until all brokers serve the set of their namespace, and the operator knows.
 func (b *bench) await(ctx context.Context, s step) error {
-	return eventually(ctx, stepLimit, "the step is done", func(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	return runner.Eventually(ctx, stepLimit, "the step is done", func(ctx context.Context) error {
 		select {
 		case <-b.operator.exited:
-			return errOperatorEnded
+			cancel() // nothing more to wait for
+			return errors.New("the operator ended by itself")
 		default:
 		}
 		if _, err := b.nodes.served(); err != nil {
@@ -154,7 +158,7 @@ func (b *bench) await(ctx context.Context, s step) error {
 
 // quiet waits until the operator has nothing more to write.
 func (b *bench) quiet(ctx context.Context) error {
-	return eventually(ctx, quietLimit, "the operator has nothing to write", func(context.Context) error {
+	return runner.Eventually(ctx, quietLimit, "the operator has nothing to write", func(context.Context) error {
 		if err := b.audit.read(); err != nil {
 			return err
 		}

@@ -85,11 +85,8 @@ func build(ctx context.Context, dir string) error {
 		return err
 	}
 	runner.Progress("builds the operator")
-	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-tags=grpcnotrace", "-ldflags=-s -w", "-o", filepath.Join(dir, operatorProgram), "./cmd/operator")
-	command.Dir = root
-	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOFIPS140=v1.0.0")
-	if output, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("build the operator: %w\n%s", err, output)
+	if err := runner.Build(ctx, root, filepath.Join(dir, operatorProgram), "./cmd/operator"); err != nil {
+		return err
 	}
 	helm, err := environment.Command(ctx, "", os.Stderr, filepath.Join(root, "hack", "tools", "build"), "helm")
 	if err != nil {

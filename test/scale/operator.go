@@ -83,7 +83,7 @@ func (o *operator) awaitReady(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return eventually(ctx, readyLimit, "the operator is ready", func(ctx context.Context) error {
+	return runner.Eventually(ctx, readyLimit, "the operator is ready", func(ctx context.Context) error {
 		select {
 		case <-o.exited:
 			return fmt.Errorf("the operator ended: %w", errors.Join(o.failure, o.lastWords()))

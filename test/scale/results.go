@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -40,11 +39,7 @@ type results struct {
 }
 
 func newResults(o options) *results {
-	r := &results{options: o, began: time.Now(), machine: measurement.Machine(), load: measurement.Load(), version: "unknown"}
-	if described, err := exec.Command("git", "describe", "--tags", "--always", "--dirty").Output(); err == nil {
-		r.version = strings.TrimSpace(string(described))
-	}
-	return r
+	return &results{options: o, began: time.Now(), machine: measurement.Machine(), load: measurement.Load(), version: runner.Version(".")}
 }
 
 // add adds a step and writes the report, so that a run that is ended has one, too.
