@@ -36,7 +36,7 @@ func SetupKeyAccess(mgr ctrl.Manager, options Options) error {
 			requests.Add(reconcile.Request{NamespacedName: key})
 		}
 	})
-	var metrics bothAccessMetrics
+	metrics := accessMetrics{}
 	for _, kind := range []struct {
 		kind   string
 		name   string
@@ -54,12 +54,13 @@ func SetupKeyAccess(mgr ctrl.Manager, options Options) error {
 			return p, &p.Status, err
 		}},
 	} {
-		requests, counts := queue.New(kind.name), &accessMetrics{kind: kind.kind, all: map[types.NamespacedName]string{}}
-		queues, metrics = append(queues, requests), append(metrics, counts)
+		requests := queue.New(kind.name)
+		queues = append(queues, requests)
 		r := &accessReconciler{
 			client: mgr.GetClient(), recorder: mgr.GetEventRecorder(v1alpha1.FieldManager), poller: poller, namespace: options.OperatorNamespace,
-			get: kind.get, metrics: counts, memory: memory{all: map[types.NamespacedName]remembered{}},
+			get: kind.get, memory: newMemory(),
 		}
+		metrics[kind.kind] = r.memory
 		err := ctrl.NewControllerManagedBy(mgr).Named(kind.name).
 			Watches(kind.object, followedBy(poller), builder.WithPredicates(queue.SpecChanged)).
 			WithOptions(queue.Options(requests, 1)).Complete(r)
@@ -80,9 +81,8 @@ type accessReconciler struct {
 	poller    *poller
 	namespace string
 	// get returns an object with a pointer to its status.
-	get     func(context.Context, types.NamespacedName) (client.Object, *v1alpha1.KeyAccessStatus, error)
-	metrics *accessMetrics
-	memory  memory
+	get    func(context.Context, types.NamespacedName) (client.Object, *v1alpha1.KeyAccessStatus, error)
+	memory *memory
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -90,7 +90,6 @@ func (r *accessReconciler) Reconcile(ctx context.Context, request reconcile.Requ
 	object, status, err := r.get(ctx, request.NamespacedName)
 	if err != nil {
 		r.memory.forget(request.NamespacedName)
-		r.metrics.forget(request.NamespacedName)
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	known, views, wait := r.memory.answers(r.poller, object)
@@ -99,14 +98,15 @@ func (r *accessReconciler) Reconcile(ctx context.Context, request reconcile.Requ
 	}
 	before, next := status.DeepCopy(), status.DeepCopy()
 	fillAccess(next, object.GetGeneration(), views, r.namespace)
-	r.metrics.set(request.NamespacedName, next)
+	b, a := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReady), meta.FindStatusCondition(next.Conditions, v1alpha1.ConditionReady)
+	known.ready = *a
+	r.memory.put(request.NamespacedName, known)
 	if equality.Semantic.DeepEqual(next, before) {
 		return reconcile.Result{}, nil
 	}
 	if written, err := r.memory.write(ctx, r.client, object, next, known); err != nil || !written {
 		return reconcile.Result{}, err
 	}
-	b, a := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReady), meta.FindStatusCondition(next.Conditions, v1alpha1.ConditionReady)
 	if kind, changed := kindOf(b, a); changed {
 		event.Record(r.recorder, object, kind, a.Reason, actionUse, a.Message)
 	}

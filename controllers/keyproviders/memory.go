@@ -21,6 +21,8 @@ type memory struct {
 	all map[types.NamespacedName]remembered
 }
 
+func newMemory() *memory { return &memory{all: map[types.NamespacedName]remembered{}} }
+
 // of returns the entry of an object. It is empty for another object of the same name.
 func (m *memory) of(name types.NamespacedName, uid types.UID) remembered {
 	m.mu.Lock()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -39,8 +40,7 @@ type reconciler struct {
 	recorder          events.EventRecorder
 	poller            *poller
 	operatorNamespace string
-	metrics           *metrics
-	memory            memory
+	memory            *memory
 	urgent, numbers   flowcontrol.RateLimiter
 }
 
@@ -50,7 +50,6 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	object, spec, status, err := r.get(ctx, request.NamespacedName)
 	if err != nil {
 		r.memory.forget(request.NamespacedName)
-		r.metrics.forget(request.NamespacedName)
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	known, views, wait := r.memory.answers(r.poller, object)
@@ -59,7 +58,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	next := status.DeepCopy()
 	fill(next, object, spec, views, r.operatorNamespace)
-	r.metrics.set(request.NamespacedName, object.GetUID(), next)
+	known.ready = *meta.FindStatusCondition(next.Conditions, v1alpha1.ConditionReady)
 	delay := r.delay(&known, next, status)
 	r.memory.put(request.NamespacedName, known)
 	if delay != 0 {
@@ -138,6 +137,8 @@ type remembered struct {
 	differsSince, numbersWritten time.Time
 	// pendingVersion is the resource version of a write that the cache may not have yet.
 	pendingVersion string
+	// ready is the condition Ready, which is empty before the first status.
+	ready metav1.Condition
 }
 
 // wait returns how long to wait for gateways until the status may be written.

@@ -45,10 +45,10 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	})
 	r := &reconciler{
 		client: mgr.GetClient(), recorder: mgr.GetEventRecorder(v1alpha1.FieldManager), poller: poller, operatorNamespace: options.OperatorNamespace,
-		metrics: &metrics{all: map[types.NamespacedName]ready{}}, memory: memory{all: map[types.NamespacedName]remembered{}},
+		memory: newMemory(),
 		urgent: flowcontrol.NewTokenBucketRateLimiter(urgentRate, urgentRate), numbers: flowcontrol.NewTokenBucketRateLimiter(numbersRate, numbersRate),
 	}
-	if err := options.Metrics.Register(r.metrics); err != nil {
+	if err := options.Metrics.Register(providerMetrics{r.memory}); err != nil {
 		return err
 	}
 	if err := mgr.Add(poller); err != nil {
