@@ -21,25 +21,16 @@ type Candidate struct {
 	// Allow is the value of the source's annotation cryptobroker.io/allow-weaker.
 	Allow string
 
-	// compiled is the compiled profile. Copies of a candidate, which are judged in many
-	// namespaces, share it.
-	compiled *compilation
-}
-
-// compilation is the result of compiling a profile. The profile is compiled when the result is
-// first needed.
-type compilation struct {
-	once    sync.Once
-	profile *profile.Compiled
-	err     error
+	// once compiles the profile when it is first called. Copies of a candidate, which are judged in
+	// many namespaces, share it. It is nil for a candidate that is judged once.
+	once func() (*profile.Compiled, error)
 }
 
 func (c Candidate) compile() (*profile.Compiled, error) {
-	if c.compiled == nil {
+	if c.once == nil {
 		return compiled(c.Profile)
 	}
-	c.compiled.once.Do(func() { c.compiled.profile, c.compiled.err = compiled(c.Profile) })
-	return c.compiled.profile, c.compiled.err
+	return c.once()
 }
 
 // Candidates returns the parts of a namespace's set, with the annotations of their objects that
@@ -58,7 +49,8 @@ func Candidates(namespace string, parts []render.Part, namespaced []v1alpha1.Cry
 		if part.Cluster {
 			source = Source{KindCluster, "", part.Object}
 		}
-		all[i] = Candidate{Profile: part.Profile, Source: source, Allow: allow[source], compiled: &compilation{}}
+		all[i] = Candidate{Profile: part.Profile, Source: source, Allow: allow[source],
+			once: sync.OnceValues(func() (*profile.Compiled, error) { return compiled(part.Profile) })}
 	}
 	return all
 }
