@@ -11,7 +11,6 @@ import (
 	"maps"
 	"net/url"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -77,7 +76,6 @@ type Gateway struct {
 
 	authorities atomic.Pointer[[]byte]
 	looked      atomic.Bool
-	mu          sync.Mutex
 	onChange    []func(context.Context)
 }
 
@@ -159,8 +157,6 @@ func (g *Gateway) Looked() bool { return g.looked.Load() }
 // OnChange makes f be called after the result of Authorities has changed. It must be called
 // before Start.
 func (g *Gateway) OnChange(f func(context.Context)) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
 	g.onChange = append(g.onChange, f)
 }
 
@@ -294,10 +290,7 @@ func (g *Gateway) take(ctx context.Context, bundle []byte) {
 	if before != nil && string(*before) == string(bundle) {
 		return
 	}
-	g.mu.Lock()
-	listeners := g.onChange
-	g.mu.Unlock()
-	for _, f := range listeners {
+	for _, f := range g.onChange {
 		f(ctx)
 	}
 }
