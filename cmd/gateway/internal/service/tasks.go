@@ -10,6 +10,7 @@ import (
 	"crypto/rsa"
 	"errors"
 	"fmt"
+	"slices"
 
 	mldsax509 "filippo.io/mldsa/x509"
 	"google.golang.org/grpc/codes"
@@ -174,12 +175,8 @@ func (s *Server) Decrypt(ctx context.Context, in *gatewayv1.DecryptRequest) (*ga
 
 // wrapper returns the wrapper of the key, if it has the algorithm.
 func (r *request) wrapper(algorithm string) (keys.Wrapper, error) {
-	if wrapper := r.key.Wrapper(); wrapper != nil {
-		for _, known := range wrapper.Algorithms() {
-			if known == algorithm {
-				return wrapper, nil
-			}
-		}
+	if wrapper := r.key.Wrapper(); wrapper != nil && slices.Contains(wrapper.Algorithms(), algorithm) {
+		return wrapper, nil
 	}
 	return nil, fmt.Errorf("%w: it does not wrap with %.40q", keys.ErrUnusable, algorithm)
 }

@@ -5,6 +5,7 @@ package manifest
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -54,9 +55,7 @@ const TokenVolume = "kube-api-access-"
 // essence returns a pod as JSON, without the fields that differ between any two pods.
 func (p *PodTemplate) essence(pod *corev1.Pod) ([]byte, error) {
 	bare := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: pod.Labels, Annotations: map[string]string{}}, Spec: *pod.Spec.DeepCopy()}
-	for key, value := range pod.Annotations {
-		bare.Annotations[key] = value
-	}
+	maps.Copy(bare.Annotations, pod.Annotations)
 	delete(bare.Annotations, contract.InjectAnnotation) // the pods differ in this annotation, and it is already written
 	own := func(volume string) bool {
 		return strings.HasPrefix(volume, TokenVolume) &&
