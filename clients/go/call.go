@@ -3,6 +3,7 @@
 package cryptobroker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,10 +21,12 @@ type operation struct {
 	// number is the number of the field with its request in Call, and with its response in
 	// Reply. It is 0 if Exchange does not carry the operation.
 	number number
+	// metadata is the number of the field with the metadata in its replies.
+	metadata number
 }
 
-func newOperation(name string, n number) *operation {
-	return &operation{name, "/cryptobroker.v1.CryptoService/" + name, n}
+func newOperation(name string, n, metadata number) *operation {
+	return &operation{name, "/cryptobroker.v1.CryptoService/" + name, n, metadata}
 }
 
 // maxRequest is the size in bytes of the largest request that the client sends. Brokers refuse
@@ -47,6 +50,7 @@ type call struct {
 	reply    []byte
 	kept     []byte
 	received incoming
+	reading  fields
 
 	// The mutex of the stream guards the fields below until done has an element.
 	id      uint64
@@ -181,6 +185,24 @@ func ended(op *operation, profile string, err error) failure {
 		return failure{code: CodeDeadlineExceeded, message: said(op, profile, "there was no reply within the time for the call"), cause: err}
 	}
 	return failure{code: CodeCanceled, message: said(op, profile, "the call was canceled"), cause: err}
+}
+
+// read calls each with the fields of the reply, apart from its metadata. It returns the warning
+// in the metadata.
+func (c *Client) read(p *call, each func(f *fields) error) (warning *Deprecation, err error) {
+	f := &p.reading
+	*f = fields{wire: p.reply}
+	for f.next() && err == nil {
+		if f.number == p.op.metadata {
+			warning, err = c.deprecation(f.bytes)
+		} else {
+			err = each(f)
+		}
+	}
+	if err = cmp.Or(err, f.err); err != nil {
+		return nil, p.unreadable(err)
+	}
+	return warning, nil
 }
 
 // unreadable returns the error of a call whose reply cannot be decoded.

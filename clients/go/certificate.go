@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-var signCertificate = newOperation("SignCertificate", 4)
+var signCertificate = newOperation("SignCertificate", 4, issuedMetadata)
 
 // The numbers of the fields in requests and replies of SignCertificate.
 const (
@@ -94,22 +94,18 @@ func (c *Client) SignCertificate(ctx context.Context, r SignCertificateRequest) 
 		return SignCertificateResult{}, err
 	}
 	var result SignCertificateResult
-	f := fields{wire: p.reply}
-	for f.next() && err == nil {
+	result.Deprecation, err = c.read(p, func(f *fields) (err error) {
 		switch f.number {
 		case issuedDER:
 			result.Certificate = bytes.Clone(f.bytes)
 		case issuedDescriptor:
 			result.Algorithm, err = c.algorithm(f.bytes)
-		case issuedMetadata:
-			result.Deprecation, err = c.deprecation(f.bytes)
 		}
-	}
+		return err
+	})
 	switch {
 	case err != nil:
-		return SignCertificateResult{}, p.unreadable(err)
-	case f.err != nil:
-		return SignCertificateResult{}, p.unreadable(f.err)
+		return SignCertificateResult{}, err
 	case result.Certificate == nil:
 		return SignCertificateResult{}, p.missing("certificate")
 	}

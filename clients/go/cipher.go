@@ -8,8 +8,8 @@ import (
 )
 
 var (
-	encryptData = newOperation("EncryptData", 5)
-	decryptData = newOperation("DecryptData", 6)
+	encryptData = newOperation("EncryptData", 5, sealedMetadata)
+	decryptData = newOperation("DecryptData", 6, openedMetadata)
 )
 
 // The numbers of the fields in requests and replies of EncryptData and DecryptData.
@@ -72,8 +72,7 @@ func (c *Client) EncryptData(ctx context.Context, r EncryptDataRequest) (Encrypt
 		return EncryptDataResult{}, err
 	}
 	result := EncryptDataResult{Ciphertext: []byte{}}
-	f := fields{wire: p.reply}
-	for f.next() && err == nil {
+	result.Deprecation, err = c.read(p, func(f *fields) (err error) {
 		switch f.number {
 		case sealedCiphertext:
 			result.Ciphertext = bytes.Clone(f.bytes)
@@ -81,15 +80,12 @@ func (c *Client) EncryptData(ctx context.Context, r EncryptDataRequest) (Encrypt
 			err = result.readParameters(f.bytes)
 		case sealedDescribe:
 			result.Algorithm, err = c.algorithm(f.bytes)
-		case sealedMetadata:
-			result.Deprecation, err = c.deprecation(f.bytes)
 		}
-	}
+		return err
+	})
 	switch {
 	case err != nil:
-		return EncryptDataResult{}, p.unreadable(err)
-	case f.err != nil:
-		return EncryptDataResult{}, p.unreadable(f.err)
+		return EncryptDataResult{}, err
 	case result.Nonce == nil || result.Tag == nil:
 		return EncryptDataResult{}, p.missing("nonce and tag")
 	}
@@ -156,20 +152,14 @@ func (c *Client) DecryptData(ctx context.Context, r DecryptDataRequest) (Decrypt
 		return DecryptDataResult{}, err
 	}
 	result := DecryptDataResult{Plaintext: []byte{}}
-	f := fields{wire: p.reply}
-	for f.next() && err == nil {
-		switch f.number {
-		case openedPlaintext:
+	result.Deprecation, err = c.read(p, func(f *fields) error {
+		if f.number == openedPlaintext {
 			result.Plaintext = bytes.Clone(f.bytes)
-		case openedMetadata:
-			result.Deprecation, err = c.deprecation(f.bytes)
 		}
-	}
-	if err == nil {
-		err = f.err
-	}
+		return nil
+	})
 	if err != nil {
-		return DecryptDataResult{}, p.unreadable(err)
+		return DecryptDataResult{}, err
 	}
 	return result, nil
 }

@@ -8,12 +8,12 @@ import (
 )
 
 var (
-	generateDataKey = newOperation("GenerateDataKey", 9)
-	wrapKey         = newOperation("WrapKey", 10)
-	unwrapKey       = newOperation("UnwrapKey", 11)
-	unwrapBatch     = newOperation("UnwrapBatch", 12)
-	rewrapKey       = newOperation("RewrapKey", 13)
-	getPublicKey    = newOperation("GetPublicKey", 14)
+	generateDataKey = newOperation("GenerateDataKey", 9, dataKeyMetadata)
+	wrapKey         = newOperation("WrapKey", 10, dataKeyMetadata)
+	unwrapKey       = newOperation("UnwrapKey", 11, dataKeyMetadata)
+	unwrapBatch     = newOperation("UnwrapBatch", 12, dataKeyMetadata)
+	rewrapKey       = newOperation("RewrapKey", 13, dataKeyMetadata)
+	getPublicKey    = newOperation("GetPublicKey", 14, dataKeyMetadata)
 )
 
 // The numbers of the fields in requests and replies for data keys.
@@ -38,26 +38,6 @@ const (
 	publicKeyID, publicMetadata               number = 2, 3
 	publicDER, publicPEM, publicVersion       number = 2, 3, 4
 )
-
-// read calls each with the fields of the reply, apart from its metadata. It returns the warning
-// in the metadata.
-func (c *Client) read(p *call, each func(f *fields) error) (warning *Deprecation, err error) {
-	f := fields{wire: p.reply}
-	for f.next() && err == nil {
-		if f.number == dataKeyMetadata {
-			warning, err = c.deprecation(f.bytes)
-		} else {
-			err = each(&f)
-		}
-	}
-	if err == nil {
-		err = f.err
-	}
-	if err != nil {
-		return nil, p.unreadable(err)
-	}
-	return warning, nil
-}
 
 // GenerateDataKeyRequest is a request for a new data key.
 type GenerateDataKeyRequest struct {

@@ -8,7 +8,7 @@ import (
 	"encoding/hex"
 )
 
-var hashData = newOperation("HashData", 3)
+var hashData = newOperation("HashData", 3, hashedMetadata)
 
 // The numbers of the fields in requests and replies of HashData.
 const (

@@ -18,11 +18,13 @@ var (
 
 // newSessionOperation returns an operation of cryptobroker.session.v1, which Exchange does not carry.
 func newSessionOperation(name string) *operation {
-	return &operation{name: name, method: "/cryptobroker.session.v1.SessionService/" + name}
+	return &operation{name: name, method: "/cryptobroker.session.v1.SessionService/" + name, metadata: sessionMetadata}
 }
 
-// The numbers of the fields in requests and replies for sessions. The metadata of replies is field 1.
+// The numbers of the fields in requests and replies for sessions.
 const (
+	sessionMetadata number = 1 // in every reply
+
 	initAgreement, initPublicKey, initTTL, initNonce, initTimestamp number = 2, 3, 4, 5, 6
 	initClientID, initMetadata                                      number = 7, 8
 	begunID, begunPublicKey, begunEncAlg, begunExpires              number = 2, 3, 4, 5

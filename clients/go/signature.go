@@ -8,8 +8,8 @@ import (
 )
 
 var (
-	signData   = newOperation("SignData", 7)
-	verifyData = newOperation("VerifyData", 8)
+	signData   = newOperation("SignData", 7, signedMetadata)
+	verifyData = newOperation("VerifyData", 8, verifiedMetadata)
 )
 
 // The numbers of the fields in requests and replies of SignData and VerifyData.
@@ -79,22 +79,18 @@ func (c *Client) SignData(ctx context.Context, r SignDataRequest) (SignDataResul
 		return SignDataResult{}, err
 	}
 	var result SignDataResult
-	f := fields{wire: p.reply}
-	for f.next() && err == nil {
+	result.Deprecation, err = c.read(p, func(f *fields) (err error) {
 		switch f.number {
 		case signedSignature:
 			result.Signature = bytes.Clone(f.bytes)
 		case signedDescriptor:
 			result.Algorithm, err = c.algorithm(f.bytes)
-		case signedMetadata:
-			result.Deprecation, err = c.deprecation(f.bytes)
 		}
-	}
+		return err
+	})
 	switch {
 	case err != nil:
-		return SignDataResult{}, p.unreadable(err)
-	case f.err != nil:
-		return SignDataResult{}, p.unreadable(f.err)
+		return SignDataResult{}, err
 	case result.Signature == nil:
 		return SignDataResult{}, p.missing("signature")
 	}
@@ -143,20 +139,14 @@ func (c *Client) VerifyData(ctx context.Context, r VerifyDataRequest) (VerifyDat
 		return VerifyDataResult{}, err
 	}
 	var result VerifyDataResult
-	f := fields{wire: p.reply}
-	for f.next() && err == nil {
-		switch f.number {
-		case verifiedValid:
+	result.Deprecation, err = c.read(p, func(f *fields) error {
+		if f.number == verifiedValid {
 			result.Valid = f.uint != 0
-		case verifiedMetadata:
-			result.Deprecation, err = c.deprecation(f.bytes)
 		}
-	}
-	if err == nil {
-		err = f.err
-	}
+		return nil
+	})
 	if err != nil {
-		return VerifyDataResult{}, p.unreadable(err)
+		return VerifyDataResult{}, err
 	}
 	return result, nil
 }
