@@ -65,9 +65,7 @@ var calls = sync.Pool{New: func() any { return &call{done: make(chan struct{}, 1
 // begin returns a call whose request has the field profile. size is the size in bytes of the
 // other fields. The goroutine that gets a call has to call end.
 func (c *Client) begin(ctx context.Context, op *operation, profile string, size int) (*call, error) {
-	if profile == "" {
-		profile = c.profile
-	}
+	profile = cmp.Or(profile, c.profile)
 	if !c.enter() {
 		return nil, errClosed(op, profile)
 	}
@@ -108,20 +106,9 @@ func (c *Client) do(ctx context.Context, p *call) error {
 	if size := len(*p.request); size > maxRequest {
 		return failure{code: CodeInvalidArgument, message: said(p.op, p.profile, "the request has %d bytes, expected at most %d", size, maxRequest)}.error(p.op, p.profile)
 	}
-	if c.timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, c.timeout)
-		defer cancel()
-	}
-	began := time.Now()
-	result := c.try(ctx, p)
-	if result.transient() {
-		result = c.retry(ctx, p.op, p.profile, began, result, func() failure { return c.try(ctx, p) })
-	}
-	if result.failed() {
-		return result.error(p.op, p.profile)
-	}
-	return nil
+	ctx, cancel := c.limited(ctx)
+	defer cancel()
+	return c.repeat(ctx, p.op, p.profile, func(ctx context.Context) failure { return c.try(ctx, p) })
 }
 
 // try makes the call once.
@@ -137,32 +124,42 @@ func (c *Client) try(ctx context.Context, p *call) failure {
 	return c.unary(ctx, p)
 }
 
-// retry waits and tries again until the result is not a transient failure, or until there is no
-// time for another try.
-func (c *Client) retry(ctx context.Context, op *operation, profile string, began time.Time, last failure, try func() failure) failure {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for tries := 1; ; tries++ {
+// limited returns a context with the timeout of the client.
+func (c *Client) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	if c.timeout > 0 {
+		return context.WithTimeout(ctx, c.timeout)
+	}
+	return ctx, func() {}
+}
+
+// repeat tries until the result is not a transient failure, or until there is no time for another
+// try.
+func (c *Client) repeat(ctx context.Context, op *operation, profile string, try func(context.Context) failure) error {
+	began := time.Now()
+	result := try(ctx)
+	for tries := 1; result.transient(); tries++ {
 		wait := jittered(tries)
 		if took := time.Since(began); took+wait > c.retryBudget {
-			return last.spent(tries, took)
+			result = result.spent(tries, took)
+			break
 		}
-		timer.Reset(wait)
+		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
+			result = try(ctx)
 		case <-c.done:
-			return failure{code: CodeCanceled, message: said(op, profile, "the client was closed; the last try: %s", last.message), cause: ErrClosed}
+			result = failure{code: CodeCanceled, message: said(op, profile, "the client was closed; the last try: %s", result.message), cause: ErrClosed}
 		case <-ctx.Done():
-			result := ended(op, profile, ctx.Err())
-			result.message += "; the last try: " + last.message
-			return result
+			last := result.message
+			result = ended(op, profile, ctx.Err())
+			result.message += "; the last try: " + last
 		}
-		result := try()
-		if !result.transient() {
-			return result
-		}
-		last = result
+		timer.Stop()
 	}
+	if result.failed() {
+		return result.error(op, profile)
+	}
+	return nil
 }
 
 // firstWait is the longest wait before the second try.

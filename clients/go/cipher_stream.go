@@ -3,10 +3,10 @@
 package cryptobroker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/mem"
@@ -100,46 +100,28 @@ type ciphering struct {
 }
 
 func (c *Client) cipherStream(ctx context.Context, op *operation, profile string, to io.Writer, from io.Reader, start func(string, TraceContext) []byte) (StreamResult, error) {
-	if profile == "" {
-		profile = c.profile
-	}
+	profile = cmp.Or(profile, c.profile)
 	if !c.enter() {
 		return StreamResult{}, errClosed(op, profile)
 	}
 	defer c.leave()
-	if c.timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, c.timeout)
-		defer cancel()
-	}
+	ctx, cancel := c.limited(ctx)
+	defer cancel()
 	var trace TraceContext
 	if c.trace != nil {
 		trace = c.trace(ctx)
 	}
 	s := &ciphering{client: c, op: op, profile: profile, to: to, from: from, start: nest(start(profile, trace), 0, streamStart)}
 	var err error
-	s.first, err = s.read(cipherChunk)
+	s.first, err = readChunk(from, cipherChunk, cipherChunk)
 	defer s.first.Free()
 	if s.whole = errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF); err != nil && !s.whole {
 		return StreamResult{}, s.unread(err).error(op, profile)
 	}
-	began := time.Now()
-	result := s.try(ctx)
-	if result.transient() {
-		result = c.retry(ctx, op, profile, began, result, func() failure { return s.try(ctx) })
-	}
-	if result.failed() {
-		return StreamResult{}, result.error(op, profile)
+	if err := c.repeat(ctx, op, profile, s.try); err != nil {
+		return StreamResult{}, err
 	}
 	return s.result, nil
-}
-
-// read reads the next chunk. It has at least least bytes, unless there is an error.
-func (s *ciphering) read(least int) (mem.Buffer, error) {
-	buffer := buffers.Get(cipherChunk)
-	n, err := io.ReadAtLeast(s.from, *buffer, least)
-	*buffer = (*buffer)[:n]
-	return mem.NewBuffer(buffer, buffers), err
 }
 
 // unread returns the failure of an input that cannot be read.
@@ -190,7 +172,7 @@ func (s *ciphering) send(stream grpc.ClientStream) (more bool, unread error) {
 	}
 	for whole := s.whole; err == nil && !whole; {
 		more = true
-		chunk, failed := s.read(cipherChunk)
+		chunk, failed := readChunk(s.from, cipherChunk, cipherChunk)
 		whole = errors.Is(failed, io.EOF) || errors.Is(failed, io.ErrUnexpectedEOF)
 		if failed != nil && !whole {
 			chunk.Free()

@@ -132,13 +132,19 @@ func (x *exchange) add(ctx context.Context, p *call) bool {
 		// Sending does not block, because no other call waits for the broker.
 		x.sendOne()
 	}
+	x.wakeSender()
+	return true
+}
+
+// wakeSender makes the goroutine that sends send what waits. The caller of wakeSender has locked
+// x.mu.
+func (x *exchange) wakeSender() {
 	if x.sendable() {
 		select {
 		case x.wake <- struct{}{}:
 		default:
 		}
 	}
-	return true
 }
 
 // giveUp tells the broker that nobody waits for a call any more. A broker that does not have
@@ -149,12 +155,7 @@ func (x *exchange) giveUp(id uint64) {
 	}
 	b := x.room(callFrame)
 	*b = appendUint(*b, exchangeGivenUp, id)
-	if x.sendable() {
-		select {
-		case x.wake <- struct{}{}:
-		default:
-		}
-	}
+	x.wakeSender()
 }
 
 // room returns the last waiting buffer if it has room for need bytes, or else a new one.

@@ -3,10 +3,10 @@
 package cryptobroker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/mem"
@@ -29,9 +29,7 @@ var hashStreamDescription = grpc.StreamDesc{StreamName: "HashStream", ClientStre
 // position. errors.Is finds an error of the input. HashReader waits until a Read of the input
 // returns, even if the context ends or the client is closed.
 func (c *Client) HashReader(ctx context.Context, profile string, input io.Reader) (HashDataResult, error) {
-	if profile == "" {
-		profile = c.profile
-	}
+	profile = cmp.Or(profile, c.profile)
 	h := &hashReading{client: c, profile: profile, input: input}
 	seeker, seekable := input.(io.Seeker)
 	if seekable {
@@ -39,7 +37,7 @@ func (c *Client) HashReader(ctx context.Context, profile string, input io.Reader
 			h.seeker, h.start = seeker, start
 		}
 	}
-	first, err := h.chunk(chunkSize)
+	first, err := readChunk(input, chunkSize, chunkSize)
 	defer first.Free()
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
@@ -51,22 +49,14 @@ func (c *Client) HashReader(ctx context.Context, profile string, input io.Reader
 		return HashDataResult{}, errClosed(hashData, profile)
 	}
 	defer c.leave()
-	if c.timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, c.timeout)
-		defer cancel()
-	}
+	ctx, cancel := c.limited(ctx)
+	defer cancel()
 	h.first = first
 	if c.trace != nil {
 		h.trace = c.trace(ctx)
 	}
-	began := time.Now()
-	result := h.try(ctx)
-	if result.transient() {
-		result = c.retry(ctx, hashData, profile, began, result, func() failure { return h.try(ctx) })
-	}
-	if result.failed() {
-		return HashDataResult{}, result.error(hashData, profile)
+	if err := c.repeat(ctx, hashData, profile, h.try); err != nil {
+		return HashDataResult{}, err
 	}
 	return h.result, nil
 }
@@ -86,11 +76,11 @@ type hashReading struct {
 	result HashDataResult
 }
 
-// chunk reads the next part of the input. It has at least least bytes, unless there is an
-// error.
-func (h *hashReading) chunk(least int) (mem.Buffer, error) {
-	buffer := buffers.Get(chunkSize)
-	n, err := io.ReadAtLeast(h.input, *buffer, least)
+// readChunk reads the next part of an input, of at most size bytes. It has at least least bytes,
+// unless there is an error.
+func readChunk(from io.Reader, size, least int) (mem.Buffer, error) {
+	buffer := buffers.Get(size)
+	n, err := io.ReadAtLeast(from, *buffer, least)
 	*buffer = (*buffer)[:n]
 	return mem.NewBuffer(buffer, buffers), err
 }
@@ -128,7 +118,7 @@ func (h *hashReading) send(ctx context.Context) failure {
 	}
 	for err == nil {
 		h.beyond = true
-		chunk, failed := h.chunk(1)
+		chunk, failed := readChunk(h.input, chunkSize, 1)
 		if chunk.Len() > 0 {
 			err = sendChunk(stream, chunk)
 		}

@@ -43,11 +43,8 @@ func (c *Client) Health(ctx context.Context) (Health, error) {
 		return HealthUnknown, errClosed(health, "")
 	}
 	defer c.leave()
-	if c.timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, c.timeout)
-		defer cancel()
-	}
+	ctx, cancel := c.limited(ctx)
+	defer cancel()
 	var reply incoming
 	if err := c.conn.Invoke(ctx, health.method, &outgoing{buffer: mem.SliceBuffer{}}, &reply); err != nil {
 		return HealthUnknown, c.failed(ctx, health, "", err).error(health, "")

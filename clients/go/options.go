@@ -3,6 +3,7 @@
 package cryptobroker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,10 +41,7 @@ type settings struct {
 }
 
 func newSettings(options []Option) (settings, error) {
-	s := settings{socket: os.Getenv(SocketVariable), retryBudget: defaultRetryBudget}
-	if s.socket == "" {
-		s.socket = DefaultSocket
-	}
+	s := settings{socket: cmp.Or(os.Getenv(SocketVariable), DefaultSocket), retryBudget: defaultRetryBudget}
 	for _, option := range options {
 		option(&s)
 	}
