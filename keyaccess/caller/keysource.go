@@ -79,7 +79,9 @@ func (i *keySource) key(ctx context.Context, id, algorithm string, asked bool) (
 	find := func(keys []publicKey) []publicKey {
 		var found []publicKey
 		for _, key := range keys {
-			if (id == "" || key.id == id) && key.fits(algorithm) {
+			// Some issuers publish a key several times: with several ids, or once for each algorithm without saying which.
+			again := slices.ContainsFunc(found, func(other publicKey) bool { return other.thumbprint == key.thumbprint })
+			if (id == "" || key.id == id) && key.fits(algorithm) && !again {
 				found = append(found, key)
 			}
 		}

@@ -339,6 +339,43 @@ func TestATokenWithoutAKeyIdNeedsExactlyOneKeyOfItsAlgorithm(t *testing.T) {
 	}
 }
 
+func TestAKeyThatItsIssuerPublishesSeveralTimesIsOneKey(t *testing.T) {
+	for name, test := range map[string]struct {
+		ids      []string
+		header   map[string]any
+		other    bool // the last one is another key
+		accepted bool
+	}{
+		"with one id":                             {[]string{"a", "a"}, map[string]any{"kid": "a"}, false, true},
+		"with two ids, and the token has one":     {[]string{"a", "b"}, map[string]any{"kid": "b"}, false, true},
+		"with two ids, and the token has none":    {[]string{"a", "b"}, nil, false, true},
+		"and another key with its id":             {[]string{"a", "a", "a"}, map[string]any{"kid": "a"}, true, false},
+		"and another key, and the token has none": {[]string{"a", "b", "c"}, nil, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newFixture(t, nil)
+			key, other := w.newProver(jose.RS256), w.newProver(jose.RS256) // the issuer's own key is for ES256
+			var entries []any
+			for i, id := range test.ids {
+				from := key
+				if test.other && i == len(test.ids)-1 {
+					from = other
+				}
+				entry := members(t, from.Key.Public())
+				entry["kid"] = id
+				entries = append(entries, entry)
+			}
+			w.issuer.Publish(entries...)
+			token := w.request(issuer.Sign(key.SigningKey(), test.header, w.issuer.Claims("alice", w.prover.Key)))
+			if test.accepted {
+				w.accept(token)
+			} else {
+				w.refuse(token, InvalidToken, "more than one")
+			}
+		})
+	}
+}
+
 func TestAnIssuerByHTTPOnTheLoopbackAddressNeedsItsSetting(t *testing.T) {
 	w := newFixture(t, nil)
 	w.issuer = issuer.Start(t, issuer.Options{HTTP: true, Audience: audience, Now: w.clock.Now})
