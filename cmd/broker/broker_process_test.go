@@ -24,6 +24,7 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 
 	v0 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v0"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 // hashes asks for a digest. If there is no broker, it waits for one.
@@ -251,6 +252,42 @@ func TestABrokerThatIsToldToStopLeavesNothingButItsDirectories(t *testing.T) {
 				if left, err := os.ReadDir(filepath.Join(at.sockets, caller)); err != nil || len(left) > 0 {
 					t.Errorf("directory of %s: %v, %v, want it there and empty", caller, left, err)
 				}
+			}
+		})
+	}
+}
+
+func TestABrokerWhoseSocketIsRemovedIsNotReady(t *testing.T) {
+	for sentence, remove := range map[string]func(at *place) error{
+		"its file":                func(at *place) error { return os.Remove(at.socket("app")) },
+		"its directory":           func(at *place) error { return os.RemoveAll(filepath.Join(at.sockets, "app")) },
+		"the directory of all":    func(at *place) error { return os.RemoveAll(at.sockets) },
+		"its file for another":    func(at *place) error { return os.Rename(at.socket("side"), at.socket("app")) },
+		"the directory was moved": func(at *place) error { return os.Rename(at.sockets, at.sockets+"-before") },
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			at := newPlace(t, "sha-256")
+			broker := start(t, at.args("--callers", "app,side")...)
+			address := broker.listening()
+			conn := connect(t, at.socket("app"))
+			if _, err := hashes(t, conn); err != nil {
+				t.Fatal(err)
+			}
+			if code, body := get(t, address, contract.ReadyPath); code != http.StatusOK {
+				t.Fatalf("with its sockets, found %d %s", code, body)
+			}
+			if err := remove(at); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				want := "not ready: the file of the socket " + at.socket("app") + " is gone\n"
+				if code, body := get(t, address, contract.ReadyPath); code != http.StatusServiceUnavailable || body != want {
+					t.Errorf("found %d %s, expected %q", code, body, want)
+				}
+			}
+			broker.logged("clients cannot find a socket any more: its file or a directory above it was removed or replaced; restart the broker", 1)
+			if _, err := hashes(t, conn); err != nil {
+				t.Errorf("a client that was connected before: %v", err)
 			}
 		})
 	}

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"runtime"
+	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -153,6 +154,7 @@ func serve(ctx context.Context, c *config, stderr io.Writer, logger *slog.Logger
 	defer func() { err = errors.Join(err, sockets.Close()) }()
 
 	var stopping atomic.Bool
+	gone := goneSocket(sockets.Listeners(), logger)
 	status, err := listenStatus(ctx, c.statusAddress, &telemetry.Status{
 		Metrics: metrics, Profiles: source.State, Logger: logger, Crowded: broker.UseProcessors,
 		Ready: func() string {
@@ -162,7 +164,7 @@ func serve(ctx context.Context, c *config, stderr io.Writer, logger *slog.Logger
 			case !broker.Serving():
 				return string(source.State().Reason)
 			}
-			return ""
+			return gone()
 		},
 	})
 	if err != nil {
@@ -197,6 +199,23 @@ func serve(ctx context.Context, c *config, stderr io.Writer, logger *slog.Logger
 	}
 	logger.Info("stopped")
 	return nil
+}
+
+// goneSocket returns a function that returns which socket clients cannot find any more, or an empty text. The first time
+// that there is one, the function logs what to do.
+func goneSocket(listeners []*unixsocket.Listener, logger *slog.Logger) func() string {
+	var once sync.Once
+	return func() string {
+		for _, l := range listeners {
+			if l.Gone() {
+				once.Do(func() {
+					logger.Error("clients cannot find a socket any more: its file or a directory above it was removed or replaced; restart the broker", "socket", l.Path())
+				})
+				return "the file of the socket " + l.Path() + " is gone"
+			}
+		}
+		return ""
+	}
 }
 
 // statusPort is the HTTP server of the status port. It does nothing if the port is off.

@@ -30,6 +30,13 @@ type Listener struct {
 // Path returns the path of the socket.
 func (l *Listener) Path() string { return l.path }
 
+// Gone reports whether clients cannot find the socket any more, because its file or a directory above it was
+// removed, moved or replaced. The socket then serves only the connections that it has.
+func (l *Listener) Gone() bool {
+	now, err := os.Lstat(l.path)
+	return err != nil || !os.SameFile(l.made, now)
+}
+
 // Identity returns the identity of the caller of the socket.
 func (l *Listener) Identity() Identity { return l.who }
 

@@ -151,7 +151,7 @@ func (s *Sockets) Close() error {
 		if err := l.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
 			errs = append(errs, err)
 		}
-		if now, err := os.Lstat(l.path); err == nil && os.SameFile(l.made, now) {
+		if !l.Gone() {
 			errs = append(errs, os.Remove(l.path))
 		}
 	}
