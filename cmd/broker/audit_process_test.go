@@ -138,6 +138,22 @@ func TestWhileTheFileCannotGrowCallsThatRequireRecordsAreRefused(t *testing.T) {
 	}
 }
 
+func TestTheLastLineIsThatTheBrokerHasStopped(t *testing.T) {
+	at := newPlace(t, "")
+	at.write(auditProfile)
+	broker := start(t, at.args()...) // whose audit records are lines of standard error as well
+	broker.listening()
+	if _, err := hashes(t, connect(t, at.socket(""))); err != nil {
+		t.Fatal(err)
+	}
+	broker.kill(syscall.SIGTERM)
+	broker.ends(0)
+	lines := strings.Split(strings.TrimSpace(string(broker.raw())), "\n")
+	if last := lines[len(lines)-1]; !strings.Contains(last, `"msg":"stopped"`) {
+		t.Errorf("the last line is %s", last)
+	}
+}
+
 func TestWithoutAFileRecordsAreLinesOfStandardError(t *testing.T) {
 	at := newPlace(t, "")
 	at.write(auditProfile)

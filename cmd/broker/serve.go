@@ -52,7 +52,12 @@ func serveCommand(ctx context.Context, args []string, lookup func(string) (strin
 	if err != nil {
 		return err
 	}
-	return serve(ctx, &c, stderr, logger, tracer)
+	if err := serve(ctx, &c, stderr, logger, tracer); err != nil {
+		return err
+	}
+	endLog()
+	logger.Info("stopped")
+	return nil
 }
 
 // serve runs a broker until ctx ends, which is no error.
@@ -194,11 +199,7 @@ func serve(ctx context.Context, c *config, stderr io.Writer, logger *slog.Logger
 	logger.Info("listening", "sockets", sockets.Paths(), "status", status.address(), "sessionGateway", addressOf(sessions),
 		"profiles", c.profilesDir, "reason", source.State().Reason,
 		"processors", runtime.GOMAXPROCS(0), "connections", connections, "fipsModule", computing.Module, "fipsMode", computing.Mode, "fipsRequired", c.requireFIPS)
-	if err := group.Wait(); err != nil {
-		return err
-	}
-	logger.Info("stopped")
-	return nil
+	return group.Wait()
 }
 
 // goneSocket returns a function that returns which socket clients cannot find any more, or an empty text. The first time

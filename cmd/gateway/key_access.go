@@ -98,19 +98,27 @@ func runKeyAccess(ctx context.Context, args []string, stdout, stderr io.Writer) 
 	if err := coredumps.Forbid(); err != nil {     // this has to happen before a key is in memory
 		logger.Warn("cannot turn core dumps off: a dump could contain keys", "error", err)
 	}
-	managers, err := newKeyManagers(ctx, config, logger)
-	if err == nil {
-		defer managers.close()
-		var k *keyAccess
-		if k, err = newKeyAccess(ctx, config, managers, stderr, logger); err == nil {
-			err = errors.Join(k.run(ctx), k.endAudit())
-		}
-	}
-	if err != nil {
+	if err := operateKeyAccess(ctx, config, stderr, logger); err != nil {
 		fmt.Fprintf(stderr, "gateway %s: %v\n", keyAccessCommand, err)
 		return program.ExitFailed
 	}
+	endLog()
+	logger.Info("stopped")
 	return program.ExitOK
+}
+
+// operateKeyAccess runs a service until ctx ends, which is no error.
+func operateKeyAccess(ctx context.Context, config *keyAccessFile, stderr io.Writer, logger *slog.Logger) error {
+	managers, err := newKeyManagers(ctx, config, logger)
+	if err != nil {
+		return err
+	}
+	defer managers.close()
+	k, err := newKeyAccess(ctx, config, managers, stderr, logger)
+	if err != nil {
+		return err
+	}
+	return errors.Join(k.run(ctx), k.endAudit())
 }
 
 // newKeyAccess connects the parts of a service, and opens its ports.
@@ -252,11 +260,7 @@ func (k *keyAccess) run(ctx context.Context) error {
 	if k.config.Access.AllowAllAuthenticated {
 		k.logger.Warn("every caller whose token is valid may have every data key, because of allowAllAuthenticated")
 	}
-	if err := group.Wait(); err != nil {
-		return err
-	}
-	k.logger.Info("stopped")
-	return nil
+	return group.Wait()
 }
 
 func (k *keyAccess) serve() error {

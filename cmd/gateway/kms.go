@@ -117,6 +117,8 @@ func runKMS(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "gateway kms: %v\n", err)
 		return program.ExitFailed
 	}
+	endLog()
+	logger.Info("stopped")
 	return program.ExitOK
 }
 
@@ -172,11 +174,7 @@ func serveKMS(ctx context.Context, c *kmsConfig, types providers.Types, logger *
 	}
 	group.Go(func() error { return kmsplugin.Serve(running, kmsplugin.NewServer(plugin), sockets.Listeners()[0]) })
 	logger.Info("listening", "sockets", sockets.Paths(), "key", c.key, "oldKeys", c.oldKeys)
-	if err := group.Wait(); err != nil {
-		return err
-	}
-	logger.Info("stopped")
-	return nil
+	return group.Wait()
 }
 
 func kmsUsage() string {

@@ -87,7 +87,12 @@ func operate(ctx context.Context, c *config, logTo io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return g.run(ctx)
+	if err := g.run(ctx); err != nil {
+		return err
+	}
+	endLog()
+	logger.Info("stopped")
+	return nil
 }
 
 // protect keeps credentials and keys out of core dumps, and chooses the provider of TLS. It must

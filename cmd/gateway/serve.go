@@ -140,11 +140,7 @@ func (g *process) run(ctx context.Context) error {
 	})
 	g.logger.Info("listening", "address", g.listener.Addr().String(), "status", g.config.statusAddress,
 		"operatorNamespace", g.config.operatorNamespace, "audience", g.config.audience)
-	if err := group.Wait(); err != nil {
-		return err
-	}
-	g.logger.Info("stopped")
-	return nil
+	return group.Wait()
 }
 
 func (g *process) serveStatus() error {
