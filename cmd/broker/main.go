@@ -7,7 +7,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 
@@ -50,10 +49,10 @@ func run(ctx context.Context, args []string, lookup func(string) (string, bool),
 	case err == nil, errors.Is(err, pflag.ErrHelp):
 		return program.ExitOK
 	case program.IsUsage(err):
-		fmt.Fprintf(stderr, "broker: %v (see broker --help)\n", err)
+		program.LastSentence(stderr, "broker: %v (see broker --help)\n", err)
 		return program.ExitUsage
 	default:
-		fmt.Fprintf(stderr, "broker: %v\n", err)
+		program.LastSentence(stderr, "broker: %v\n", err)
 		return program.ExitFailed
 	}
 }

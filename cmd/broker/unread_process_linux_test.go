@@ -64,6 +64,27 @@ func TestABrokerWhoseLogNobodyReadsTakesProfilesAndEnds(t *testing.T) {
 	}
 }
 
+func TestABrokerThatCannotStartEndsAlthoughNobodyReadsItsLog(t *testing.T) {
+	at := newPlace(t, "sha-256")
+	start(t, at.args()...).listening()
+	broker := exec.CommandContext(context.Background(), binary, at.args()...) // the other one has the directory of the sockets
+	broker.Env, broker.Stderr = environment(), fullPipe(t)
+	if err := broker.Start(); err != nil {
+		t.Fatal(err)
+	}
+	exited := make(chan error, 1)
+	go func() { exited <- broker.Wait() }()
+	t.Cleanup(func() { _ = broker.Process.Kill() }) // it has ended unless the test failed
+	select {
+	case <-exited:
+		if code := broker.ProcessState.ExitCode(); code != 1 {
+			t.Errorf("the code is %d, expected 1", code)
+		}
+	case <-time.After(waitLimit):
+		t.Fatal("the broker does not end")
+	}
+}
+
 func testUnread(t *testing.T, log *os.File) {
 	t.Helper()
 	at := newPlace(t, "sha-256")

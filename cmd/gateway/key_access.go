@@ -87,7 +87,7 @@ func runKeyAccess(ctx context.Context, args []string, stdout, stderr io.Writer) 
 		config.modules = regopolicy.Compile
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "gateway %s: %v\nSee gateway %s --help.\n", keyAccessCommand, err, keyAccessCommand)
+		program.LastSentence(stderr, "gateway %s: %v\nSee gateway %s --help.\n", keyAccessCommand, err, keyAccessCommand)
 		return program.ExitUsage
 	}
 	handler, endLog := logs.New(logs.Options{To: stderr, Format: logs.JSON, Level: slog.LevelInfo, Component: "gateway", Version: program.Version(version)})
@@ -99,7 +99,7 @@ func runKeyAccess(ctx context.Context, args []string, stdout, stderr io.Writer) 
 		logger.Warn("cannot turn core dumps off: a dump could contain keys", "error", err)
 	}
 	if err := operateKeyAccess(ctx, config, stderr, logger); err != nil {
-		fmt.Fprintf(stderr, "gateway %s: %v\n", keyAccessCommand, err)
+		program.LastSentence(stderr, "gateway %s: %v\n", keyAccessCommand, err)
 		return program.ExitFailed
 	}
 	endLog()

@@ -105,7 +105,7 @@ func runKMS(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return program.ExitOK
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "gateway kms: %v\nSee gateway kms --help.\n", err)
+		program.LastSentence(stderr, "gateway kms: %v\nSee gateway kms --help.\n", err)
 		return program.ExitUsage
 	}
 	logger, endLog := newLogger(c.level, stderr)
@@ -114,7 +114,7 @@ func runKMS(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		err = serveKMS(ctx, c, keyProviders, logger)
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "gateway kms: %v\n", err)
+		program.LastSentence(stderr, "gateway kms: %v\n", err)
 		return program.ExitFailed
 	}
 	endLog()

@@ -62,11 +62,11 @@ func run(ctx context.Context, args []string, lookup func(string) (string, bool),
 		return program.ExitOK
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "gateway: %v\nSee gateway --help.\n", err)
+		program.LastSentence(stderr, "gateway: %v\nSee gateway --help.\n", err)
 		return program.ExitUsage
 	}
 	if err := operate(ctx, c, stderr); err != nil {
-		fmt.Fprintf(stderr, "gateway: %v\n", err)
+		program.LastSentence(stderr, "gateway: %v\n", err)
 		return program.ExitFailed
 	}
 	return program.ExitOK

@@ -42,7 +42,7 @@ func runRegoCheck(ctx context.Context, args []string, stdin io.Reader, stdout, s
 		err = sockets.Validate()
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "gateway %s: %v\nSee gateway %s --help.\n", regoCheckCommand, err, regoCheckCommand)
+		program.LastSentence(stderr, "gateway %s: %v\nSee gateway %s --help.\n", regoCheckCommand, err, regoCheckCommand)
 		return program.ExitUsage
 	}
 	if *socketDir == "" {
@@ -51,7 +51,7 @@ func runRegoCheck(ctx context.Context, args []string, stdin io.Reader, stdout, s
 		err = serveRegoCheck(ctx, sockets, stderr)
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "gateway %s: %v\n", regoCheckCommand, err)
+		program.LastSentence(stderr, "gateway %s: %v\n", regoCheckCommand, err)
 		return program.ExitFailed
 	}
 	return program.ExitOK

@@ -31,7 +31,7 @@ func run(ctx context.Context, args []string, lookup func(string) (string, bool),
 	if len(args) == 1 && args[0] == "check" {
 		namespace, _ := lookup("POD_NAMESPACE")
 		if err := checkInstallation(ctx, namespace, stdout); err != nil {
-			fmt.Fprintf(stderr, "operator: %v\n", err)
+			program.LastSentence(stderr, "operator: %v\n", err)
 			return program.ExitFailed
 		}
 		return program.ExitOK
@@ -42,11 +42,11 @@ func run(ctx context.Context, args []string, lookup func(string) (string, bool),
 		return program.ExitOK
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "operator: %v\nSee operator --help.\n", err)
+		program.LastSentence(stderr, "operator: %v\nSee operator --help.\n", err)
 		return program.ExitUsage
 	}
 	if err := operate(ctx, config, stderr); err != nil {
-		fmt.Fprintf(stderr, "operator: %v\n", err)
+		program.LastSentence(stderr, "operator: %v\n", err)
 		return program.ExitFailed
 	}
 	return program.ExitOK

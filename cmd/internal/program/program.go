@@ -9,11 +9,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"runtime"
 	"runtime/debug"
 	"syscall"
+	"time"
 
 	"github.com/spf13/pflag"
 )
@@ -51,6 +53,23 @@ func Flags(name string) *pflag.FlagSet {
 	flags.SortFlags = false
 	flags.Usage = func() {}
 	return flags
+}
+
+// maxSentence is how long a program waits until its last sentence is written.
+const maxSentence = time.Second
+
+// LastSentence writes why a program ends. It returns after a second if nobody takes the sentence, because a program does not
+// wait for its log.
+func LastSentence(to io.Writer, format string, args ...any) {
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		fmt.Fprintf(to, format, args...)
+	}()
+	select {
+	case <-written:
+	case <-time.After(maxSentence):
+	}
 }
 
 // Context returns a context that ends at the first SIGINT or SIGTERM, or at SIGHUP unless the

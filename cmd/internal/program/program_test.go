@@ -5,8 +5,10 @@ package program_test
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os/signal"
 	"runtime"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -49,6 +51,17 @@ func TestASignalEndsTheContext(t *testing.T) {
 			send(syscall.SIGTERM)
 		}
 		<-ctx.Done()
+	}
+}
+
+func TestALastSentenceThatNobodyReadsDoesNotStopTheProgram(t *testing.T) {
+	reader, writer := io.Pipe()
+	defer reader.Close()
+	program.LastSentence(writer, "broker: %s\n", "nobody reads it")
+	var text strings.Builder
+	program.LastSentence(&text, "broker: %s\n", "the port is taken")
+	if text.String() != "broker: the port is taken\n" {
+		t.Errorf("got %q", text.String())
 	}
 }
 
