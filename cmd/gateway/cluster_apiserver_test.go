@@ -48,6 +48,7 @@ const (
 	operatorNamespace = "crypto-broker-system"
 	gatewayService    = "crypto-broker-operator-key-gateway"
 	gatewayUser       = "system:serviceaccount:crypto-broker-system:crypto-broker-operator-key-gateway"
+	keyAccessUser     = "system:serviceaccount:crypto-broker-system:crypto-broker-operator-key-access"
 )
 
 var (
@@ -56,7 +57,9 @@ var (
 	operatorAccess *rest.Config
 	admin          client.Client
 	scheme         = runtime.NewScheme()
-	subjects       = []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: gatewayUser}}
+	// keyAccessValues are values of the chart for a key access service.
+	keyAccessValues = []string{"keyAccess.enabled=true", "keyAccess.configMap=a", "keyAccess.keysSecret=b", "keyAccess.certificateSecret=c"}
+	subjects        = []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: gatewayUser}}
 )
 
 func TestMain(m *testing.M) {
@@ -79,7 +82,7 @@ func TestMain(m *testing.M) {
 		}
 		return errors.Join(
 			apiserver.CreateFromChart(context.Background(), config, "templates/key-gateway/rbac.yaml", "keyGateway.enabled=true"),
-			apiserver.CreateFromChart(context.Background(), config, "templates/key-access/rbac.yaml", "keyAccess.enabled=true", "keyAccess.configMap=a", "keyAccess.keysSecret=b", "keyAccess.certificateSecret=c"),
+			apiserver.CreateFromChart(context.Background(), config, "templates/key-access/rbac.yaml", keyAccessValues...),
 		)
 	}))
 }

@@ -43,7 +43,7 @@ func clusterKeyAccess(t *testing.T) string {
 		Clusters: map[string]*clientcmdapi.Cluster{"test": {Server: access.Host, CertificateAuthorityData: access.CAData}},
 		AuthInfos: map[string]*clientcmdapi.AuthInfo{"test": {
 			ClientCertificateData: access.CertData, ClientKeyData: access.KeyData, Token: access.BearerToken,
-			Impersonate: "system:serviceaccount:crypto-broker-system:crypto-broker-operator-key-access",
+			Impersonate: keyAccessUser,
 		}},
 		Contexts: map[string]*clientcmdapi.Context{"test": {Cluster: "test", AuthInfo: "test"}}, CurrentContext: "test",
 	}

@@ -25,7 +25,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -39,16 +38,18 @@ import (
 )
 
 // chartValues are those with which the chart gives the operator all its rights.
-var chartValues = []string{"catalogue.enabled=true", "catalogue.profiles={ksa-moderate-2020}", "catalogue.namespaces=test=other", "metrics.secure=true"}
+var chartValues = []string{"catalogue.enabled=true", "catalogue.profiles={ksa-moderate-2020}", "catalogue.namespaces=test=other", "metrics.secure=true", "keyGateway.enabled=true"}
 
 // unusedRights are those that this test can't see the operator use, with the reason.
 var unusedRights = map[string]string{
-	"create clustercryptoprofiles of cryptobroker.io named ksa-moderate-2020":     appliesNew,
-	"create injectiontemplates of cryptobroker.io named crypto-broker-operator":   appliesNew,
-	"patch events of events.k8s.io":                                               repeats,
-	"patch events in crypto-broker-system":                                        repeats,
-	"update secrets named crypto-broker-operator-ca in crypto-broker-system":      rotates,
-	"update secrets named crypto-broker-operator-signing in crypto-broker-system": rotates,
+	"create clustercryptoprofiles of cryptobroker.io named ksa-moderate-2020":            appliesNew,
+	"create injectiontemplates of cryptobroker.io named crypto-broker-operator":          appliesNew,
+	"patch events of events.k8s.io":                                                      repeats,
+	"patch events in crypto-broker-system":                                               repeats,
+	"update configmaps named crypto-broker-operator-key-gateway in crypto-broker-system": rotates,
+	"update secrets named crypto-broker-operator-key-gateway-ca in crypto-broker-system": rotates,
+	"update secrets named crypto-broker-operator-ca in crypto-broker-system":             rotates,
+	"update secrets named crypto-broker-operator-signing in crypto-broker-system":        rotates,
 }
 
 const (
@@ -57,40 +58,14 @@ const (
 	rotates    = "keys are replaced after weeks, or by kubectl crypto-broker rotate-key"
 )
 
-// right is a verb that a role allows for a resource. names are empty for all objects, and so is namespace for
-// all namespaces.
-type right struct {
-	verb, group, resource, namespace string
-	names                            []string
-}
-
-func (r right) String() string {
-	text := r.verb + " " + r.resource
-	if r.group != "" {
-		text += " of " + r.group
-	}
-	if len(r.names) > 0 {
-		text += " named " + r.names[0]
-	}
-	if r.namespace != "" {
-		text += " in " + r.namespace
-	}
-	return text
-}
-
-// allows reports whether a request needs no other right.
-func (r right) allows(request apiserver.Request) bool {
-	return r.verb == request.Verb && r.group == request.Group && r.resource == request.Resource &&
-		(r.namespace == "" || r.namespace == request.Namespace) && (len(r.names) == 0 || slices.Contains(r.names, request.Name))
-}
-
 // The operator uses every right that the chart gives it, and asks the API server for nothing else.
 func TestTheOperatorUsesEachOfItsRightsAndNoOther(t *testing.T) {
-	admin, log := apiserver.StartAuditedFor(t, environment.OperatorUser)
+	admin, log := apiserver.StartAuditedFor(t)
 	useCluster(t, admin)
 	kubernetes := clientOf(t, admin)
 	create(t, kubernetes, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: operatorNamespace}})
-	rights := grantByChart(t, admin)
+	files := []string{"rbac/role", "rbac/binding", "rbac/catalogue", "rbac/injection-template", "rbac/metrics", "key-gateway/rbac"}
+	rights := apiserver.GrantByChart(t, admin, files, chartValues...)[environment.OperatorUser]
 	installed := installByChart(t, admin, kubernetes)
 
 	operator := startInstalled(t, installed)
@@ -100,85 +75,7 @@ func TestTheOperatorUsesEachOfItsRightsAndNoOther(t *testing.T) {
 	operator.awaitReady(t)
 	operator.stop(t)
 
-	requests, err := log.Requests()
-	if err != nil {
-		t.Fatal(err)
-	}
-	used := map[string]bool{}
-	for _, request := range requests {
-		if request.Forbidden {
-			t.Errorf("the operator has no right to %s %s %s %s/%s", request.Verb, request.Resource, request.Group, request.Namespace, request.Name)
-		}
-		for _, right := range rights {
-			// Informers watch what they list. They list by a watch where the API server can do that.
-			watch := right
-			watch.verb = "watch"
-			if right.allows(request) || right.verb == "list" && watch.allows(request) {
-				used[right.String()] = true
-			}
-		}
-	}
-	names := map[string]bool{}
-	for _, right := range rights {
-		name := right.String()
-		names[name] = true
-		switch reason := unusedRights[name]; {
-		case !used[name] && reason == "":
-			t.Errorf("the operator does not use the right to %s", name)
-		case used[name] && reason != "":
-			t.Errorf("the operator uses the right to %s, which it is said not to (%s)", name, reason)
-		}
-	}
-	for name := range unusedRights {
-		if !names[name] {
-			t.Errorf("the chart gives no right to %s", name)
-		}
-	}
-	t.Logf("%d requests used %d of %d rights", len(requests), len(used), len(names))
-}
-
-// grantByChart gives the operator's account the rights of the chart, and returns them.
-func grantByChart(t *testing.T, admin *rest.Config) (rights []right) {
-	t.Helper()
-	bound := map[string]bool{}
-	roles := map[string][]right{}
-	for _, file := range []string{"role", "binding", "catalogue", "injection-template", "metrics"} {
-		file = "templates/rbac/" + file + ".yaml"
-		if err := apiserver.CreateFromChart(t.Context(), admin, file, chartValues...); err != nil {
-			t.Fatal(err)
-		}
-		objects, err := apiserver.FromChart(t.Context(), admin, file, chartValues...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, object := range objects {
-			var role rbacv1.ClusterRole // has all the fields of a Role
-			var binding rbacv1.ClusterRoleBinding
-			if err := errors.Join(runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &role), runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &binding)); err != nil {
-				t.Fatal(err)
-			}
-			if binding.RoleRef.Name != "" {
-				bound[binding.RoleRef.Kind+" "+binding.RoleRef.Name] = true
-			}
-			key := role.Kind + " " + role.Name
-			for _, rule := range role.Rules {
-				for _, group := range rule.APIGroups {
-					for _, resource := range rule.Resources {
-						for _, verb := range rule.Verbs {
-							roles[key] = append(roles[key], right{verb, group, resource, role.Namespace, rule.ResourceNames})
-						}
-					}
-				}
-			}
-		}
-	}
-	for role := range bound {
-		if len(roles[role]) == 0 {
-			t.Errorf("found no rights in the bound %s", role)
-		}
-		rights = append(rights, roles[role]...)
-	}
-	return rights
+	apiserver.ExpectUse(t, log, environment.OperatorUser, rights, unusedRights)
 }
 
 // installed is an operator that is installed and does not run.

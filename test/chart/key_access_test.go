@@ -55,8 +55,8 @@ func TestTheKeyAccessServiceIsInstalledOnlyByItsValueAndMayReadItsResourcesOnly(
 		}
 	}
 	want := []string{
-		"Role A in crypto-broker-system: get list watch keyaccesspeers.cryptobroker.io",
-		"Role A in crypto-broker-system: get list watch keyaccesspolicies.cryptobroker.io",
+		"Role A in crypto-broker-system: list watch keyaccesspeers.cryptobroker.io",
+		"Role A in crypto-broker-system: list watch keyaccesspolicies.cryptobroker.io",
 		"ServiceAccount crypto-broker-system/A is bound to Role A in crypto-broker-system",
 	}
 	if !slices.Equal(more, want) {

@@ -61,10 +61,10 @@ func TestTheKeyGatewayBringsTheseRightsAndNoOther(t *testing.T) {
 	want := []string{
 		"ClusterRole G in the cluster: create tokenreviews.authentication.k8s.io",
 		"ClusterRole G in the cluster: get configmaps named crypto-broker-profiles",
-		"ClusterRole G in the cluster: get list watch clusterkeyproviders.cryptobroker.io",
-		"ClusterRole G in the cluster: get list watch keyproviders.cryptobroker.io",
 		"ClusterRole G in the cluster: get list watch namespaces",
 		"ClusterRole G in the cluster: get pods",
+		"ClusterRole G in the cluster: list watch clusterkeyproviders.cryptobroker.io",
+		"ClusterRole G in the cluster: list watch keyproviders.cryptobroker.io",
 		"Role G in crypto-broker-system: get watch secrets named aws kms",
 		"Role G-operator in crypto-broker-system: get list update watch configmaps named G",
 		"Role G-operator in crypto-broker-system: get list update watch secrets named G-ca G-tls",
