@@ -24,15 +24,17 @@ func TestAKeyToVerifyWithIsReadFrom(t *testing.T) {
 		text string
 		want crypto.PublicKey
 	}{
-		"a public key in PEM":             {publicPEM(ecKey), ecKey.Public()},
-		"a public key of ML-DSA in PEM":   {publicPEM(mlKey), mlKey.Public()},
-		"a public key in DER":             {string(must(x509.MarshalPKIXPublicKey(ecKey.Public()))), ecKey.Public()},
-		"the first of many certificates":  {certificate(ecKey, ecKey, nil) + strings.Repeat(certificate(otherKey, otherKey, nil), 20), ecKey.Public()},
-		"a certificate":                   {certificate(rsaKey, rsaKey, nil), rsaKey.Public()},
-		"a private key in PEM":            {privatePEM(edKey), edKey.Public()},
-		"a private key in PKCS #8 as DER": {string(must(mldsax509.MarshalPKCS8PrivateKey(mlKey))), mlKey.Public()},
-		"a private key in PKCS #1 as DER": {string(x509.MarshalPKCS1PrivateKey(rsaKey)), rsaKey.Public()},
-		"a private key in SEC 1 as DER":   {string(must(x509.MarshalECPrivateKey(ecKey))), ecKey.Public()},
+		"a public key in PEM":                     {publicPEM(ecKey), ecKey.Public()},
+		"a public key of ML-DSA in PEM":           {publicPEM(mlKey), mlKey.Public()},
+		"a public key in DER":                     {string(must(x509.MarshalPKIXPublicKey(ecKey.Public()))), ecKey.Public()},
+		"the first of many certificates":          {certificate(ecKey, ecKey, nil) + strings.Repeat(certificate(otherKey, otherKey, nil), 20), ecKey.Public()},
+		"a file of Windows with two certificates": {"\ufeff" + certificate(ecKey, ecKey, nil) + certificate(otherKey, otherKey, nil), ecKey.Public()},
+		"a file of Windows with a private key":    {"\ufeff" + privatePEM(edKey), edKey.Public()},
+		"a certificate":                           {certificate(rsaKey, rsaKey, nil), rsaKey.Public()},
+		"a private key in PEM":                    {privatePEM(edKey), edKey.Public()},
+		"a private key in PKCS #8 as DER":         {string(must(mldsax509.MarshalPKCS8PrivateKey(mlKey))), mlKey.Public()},
+		"a private key in PKCS #1 as DER":         {string(x509.MarshalPKCS1PrivateKey(rsaKey)), rsaKey.Public()},
+		"a private key in SEC 1 as DER":           {string(must(x509.MarshalECPrivateKey(ecKey))), ecKey.Public()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, _, err := keys.ParseVerifier([]byte(c.text), algorithm.MaxRSASize)
@@ -43,6 +45,13 @@ func TestAKeyToVerifyWithIsReadFrom(t *testing.T) {
 				t.Error("read another key")
 			}
 		})
+	}
+}
+
+func TestAFileOfWindowsHasAllItsCertificates(t *testing.T) {
+	one := certificate(ecKey, ecKey, nil)
+	if chain, err := keys.ParseCertificates([]byte("\ufeff"+strings.ReplaceAll(one+one, "\n", "\r\n")), algorithm.MaxRSASize); err != nil || len(chain) != 2 {
+		t.Errorf("found %d certificates, %v, expected 2", len(chain), err)
 	}
 }
 

@@ -3,6 +3,7 @@
 package keys
 
 import (
+	"bytes"
 	"crypto"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -40,7 +41,7 @@ const (
 //
 // An RSA key of more than largestRSA bits is refused before it takes much processor time.
 func ParsePrivateKey(text []byte, largestRSA int) (crypto.Signer, error) {
-	block, rest := pem.Decode(text)
+	block, rest := pem.Decode(withoutMark(text))
 	for block != nil && block.Type == labelParameters {
 		block, rest = pem.Decode(rest)
 	}
@@ -58,6 +59,10 @@ func ParsePrivateKey(text []byte, largestRSA int) (crypto.Signer, error) {
 	}
 	return parsePrivateDER(block.Bytes, largestRSA, fmt.Sprintf("has a PEM block %s whose content", quoteLabel(block.Type)))
 }
+
+// withoutMark returns a text without the byte order mark that editors of Windows write at its beginning. OpenSSL reads PEM
+// with it. Package pem would skip the first block.
+func withoutMark(text []byte) []byte { return bytes.TrimPrefix(text, []byte("\ufeff")) }
 
 // parsePrivateDER reads a private key in PKCS #8, PKCS #1 or SEC 1. what begins the error for any
 // other content.

@@ -53,6 +53,7 @@ func TestAPrivateKeyIsReadFrom(t *testing.T) {
 		"PKCS #8 under the label of PKCS #1":                       bytes.ReplaceAll(rsa, []byte("PRIVATE KEY"), []byte("RSA PRIVATE KEY")),
 		"a file with a certificate behind the key":                 append(bytes.Clone(p256), "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"...),
 		"a file with text before the key":                          append([]byte("Bag Attributes\n  friendlyName: ca\n"), p256...),
+		"a file with a byte order mark":                            append([]byte("\ufeff"), p256...),
 		"a file with carriage returns":                             bytes.ReplaceAll(p256, []byte("\n"), []byte("\r\n")),
 	} {
 		t.Run(sentence, func(t *testing.T) {

@@ -3,6 +3,7 @@
 package tlsprovider
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -50,6 +51,10 @@ type Client struct {
 func New(config Config) (*Client, error) {
 	if config.MinVersion == 0 {
 		config.MinVersion = tls.VersionTLS12
+	}
+	// Package pem would skip the first block after a byte order mark, which editors of Windows write. OpenSSL would not.
+	for _, text := range []*[]byte{&config.Authorities, &config.Certificate, &config.Key} {
+		*text = bytes.TrimPrefix(*text, []byte("\ufeff"))
 	}
 	if len(config.Authorities) > 0 {
 		if config.Authorities = certificatesIn(config.Authorities); len(config.Authorities) == 0 {

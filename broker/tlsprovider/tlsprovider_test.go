@@ -165,6 +165,18 @@ func TestAuthoritiesAreTheCertificatesOfAFileThatCanBeRead(t *testing.T) {
 	}
 }
 
+func TestFilesOfWindowsAreReadWithTheirByteOrderMark(t *testing.T) {
+	at, config := server(t)
+	for _, text := range []*[]byte{&config.Authorities, &config.Certificate, &config.Key} {
+		*text = append([]byte("\ufeff"), *text...)
+	}
+	conn, err := clientOf(t, config).DialContext(t.Context(), "tcp", at.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.Close()
+}
+
 func TestAKeyThatDoesNotBelongToTheCertificateIsAnErrorWithoutTheKey(t *testing.T) {
 	_, config := server(t)
 	for sentence, change := range map[string]func(*tlsprovider.Config){

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"crypto"
 	"crypto/x509"
 	"encoding/pem"
@@ -86,7 +87,7 @@ func readAuditKey(name string) (crypto.PublicKey, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the key: %w", err)
 	}
-	block, _ := pem.Decode(text)
+	block, _ := pem.Decode(bytes.TrimPrefix(text, []byte("\ufeff"))) // which editors of Windows write
 	if block == nil || block.Type != "PUBLIC KEY" {
 		return nil, program.Usagef("--key: %s has no PEM block \"PUBLIC KEY\"", name)
 	}

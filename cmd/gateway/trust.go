@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"crypto/ed25519"
 	"crypto/x509"
 	"fmt"
@@ -47,7 +48,8 @@ func readAuthorities(file string) (*x509.CertPool, error) {
 		return nil, err
 	}
 	authorities := x509.NewCertPool()
-	if !authorities.AppendCertsFromPEM(text) {
+	// After a byte order mark, which editors of Windows write, the first certificate would be skipped.
+	if !authorities.AppendCertsFromPEM(bytes.TrimPrefix(text, []byte("\ufeff"))) {
 		return nil, fmt.Errorf("%s has no certificate, expected PEM with certificate authorities", file)
 	}
 	return authorities, nil
