@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 
+	stream "go.yaml.in/yaml/v3"
 	"sigs.k8s.io/yaml"
 
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/apierror"
@@ -56,8 +57,12 @@ func documentsOf(name string, data []byte) (all []Document) {
 			d.Place = fmt.Sprintf("%s, document %d", name, n+1)
 		}
 		var value any
-		if err := yaml.UnmarshalStrict(p.raw, &value); err != nil {
+		if err := yaml.UnmarshalStrict(p.raw, &value); directive.Match(p.raw) {
+			value, d.Bad = nil, "found a directive of YAML, a line that begins with %, expected none, because kubectl reads none: delete the line"
+		} else if err != nil {
 			d.Bad = syntax(err, p)
+		} else if hasMore(p.raw) {
+			value, d.Bad = nil, `found a second document that no line "---" begins, such as after line breaks that are carriage returns alone; expected line breaks of LF or CRLF`
 		}
 		switch value := value.(type) {
 		case nil:
@@ -72,6 +77,20 @@ func documentsOf(name string, data []byte) (all []Document) {
 		all = append(all, d)
 	}
 	return all
+}
+
+// directive matches a document that begins with a directive, after comments.
+var directive = regexp.MustCompile(`^(\s*(#.*)?\n)*%`)
+
+// hasMore reports whether a text has more than one document. YAML has more line breaks than split knows. Package
+// sigs.k8s.io/yaml reads the first document, and says nothing of the others.
+func hasMore(text []byte) bool {
+	decoder := stream.NewDecoder(bytes.NewReader(text))
+	var node stream.Node
+	if err := decoder.Decode(&node); err != nil {
+		return false
+	}
+	return !errors.Is(decoder.Decode(&node), io.EOF)
 }
 
 // isSet reports whether a document is a profile file and no manifest: it is a list, or
@@ -209,7 +228,7 @@ func syntax(err error, p part) string {
 	return "not readable as YAML: " + said
 }
 
-// Items returns the objects in a document: the items of a List, or the object itself.
+// Items returns the objects in a document: the items of a List and of Lists in it, or the object itself.
 func (d Document) Items() []Document {
 	list, is := d.Object["items"].([]any)
 	if !is || d.Text("kind") != "List" && !isTypedList(d.Text("kind"), list) {
@@ -221,7 +240,7 @@ func (d Document) Items() []Document {
 		if of.Object, is = item.(map[string]any); !is {
 			of.Bad = fmt.Sprintf("found %s, expected an object with apiVersion and kind", whatIs(item))
 		}
-		all = append(all, of)
+		all = append(all, of.Items()...)
 	}
 	return all
 }
