@@ -16,6 +16,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -108,15 +109,11 @@ func chosen(names []string) (some []platform, err error) {
 		return platforms, nil
 	}
 	for _, name := range names {
-		found := false
-		for _, p := range platforms {
-			if p.String() == name {
-				some, found = append(some, p), true
-			}
-		}
-		if !found {
+		i := slices.IndexFunc(platforms, func(p platform) bool { return p.String() == name })
+		if i < 0 {
 			return nil, fmt.Errorf("--platforms has %q, expected some of %v", name, platforms)
 		}
+		some = append(some, platforms[i])
 	}
 	return some, nil
 }

@@ -74,11 +74,8 @@ func table(metrics []metric) string {
 	b.WriteString("| metric | type | labels | what it says |\n|---|---|---|---|\n")
 	for _, m := range metrics {
 		labels := ""
-		for i, l := range m.labels {
-			if i > 0 {
-				labels += ", "
-			}
-			labels += "`" + l + "`"
+		if len(m.labels) > 0 {
+			labels = "`" + strings.Join(m.labels, "`, `") + "`"
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", m.name, m.kind, labels, m.help)
 	}
