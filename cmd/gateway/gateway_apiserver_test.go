@@ -78,7 +78,7 @@ func decrypt(ctx context.Context, from *gateway.Client, s sealed) (string, error
 // get returns the answer of the status port.
 func (g *process) get(t *testing.T, path string) (int, string) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+g.statusListener.Addr().String()+path, nil)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+g.status.listener.Addr().String()+path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -277,7 +277,7 @@ func expectReport(t *testing.T, g *process) {
 			t.Errorf("the report has %q, which a user has chosen", name)
 		}
 	}
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+g.statusListener.Addr().String()+contract.KeyProvidersPath, nil)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+g.status.listener.Addr().String()+contract.KeyProvidersPath, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +294,7 @@ func expectReport(t *testing.T, g *process) {
 
 func etagOf(t *testing.T, g *process) string {
 	t.Helper()
-	response, err := http.Get("http://" + g.statusListener.Addr().String() + contract.KeyProvidersPath)
+	response, err := http.Get("http://" + g.status.listener.Addr().String() + contract.KeyProvidersPath)
 	if err != nil {
 		t.Fatal(err)
 	}

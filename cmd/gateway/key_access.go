@@ -45,22 +45,20 @@ const keyAccessAnswer, keyAccessTime = time.Minute, 50 * time.Second
 
 // keyAccess is a key access service that is about to run.
 type keyAccess struct {
-	config       *keyAccessFile
-	logger       *slog.Logger
-	managers     *keyManagers
-	keys         *keyring.Directory
-	verifier     *caller.Verifier
-	peers        *federation.Peers       // nil if there are none
-	policies     *accesspolicy.Directory // nil if there are none
-	cluster      *clusterObjects         // nil without resources
-	endAudit     func() error
-	certificates *certificates.Mounted // nil without TLS
-	connections  *connlimit.Limit
-	server       *http.Server
-	listener     net.Listener
-	status       *statusServer
-	// statusListener is nil if the status port is off.
-	statusListener    net.Listener
+	config            *keyAccessFile
+	logger            *slog.Logger
+	managers          *keyManagers
+	keys              *keyring.Directory
+	verifier          *caller.Verifier
+	peers             *federation.Peers       // nil if there are none
+	policies          *accesspolicy.Directory // nil if there are none
+	cluster           *clusterObjects         // nil without resources
+	endAudit          func() error
+	certificates      *certificates.Mounted // nil without TLS
+	connections       *connlimit.Limit
+	server            *http.Server
+	listener          net.Listener
+	status            *statusServer
 	issuers, stopping atomic.Bool
 }
 
@@ -188,10 +186,8 @@ func newKeyAccess(ctx context.Context, config *keyAccessFile, managers *keyManag
 	if k.listener, err = network.Listen(ctx, "tcp", config.BindAddress); err != nil {
 		return nil, fmt.Errorf("open the port for clients %s: %w", config.BindAddress, err)
 	}
-	if config.StatusBindAddress != "0" {
-		if k.statusListener, err = network.Listen(ctx, "tcp", config.StatusBindAddress); err != nil {
-			return nil, errors.Join(fmt.Errorf("open the status port %s: %w", config.StatusBindAddress, err), k.listener.Close())
-		}
+	if err := k.status.listen(ctx, config.StatusBindAddress); err != nil {
+		return nil, errors.Join(err, k.listener.Close())
 	}
 	return k, nil
 }
@@ -238,9 +234,7 @@ func (k *keyAccess) run(ctx context.Context) error {
 		}
 		return served(k.serve())
 	})
-	if k.statusListener != nil {
-		group.Go(func() error { return served(k.status.Serve(k.statusListener)) })
-	}
+	group.Go(k.status.serve)
 	group.Go(func() error {
 		<-running.Done()
 		k.stopping.Store(true)

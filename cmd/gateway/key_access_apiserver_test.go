@@ -134,7 +134,7 @@ func TestAKeyAccessServiceFollowsThePoliciesOfItsNamespace(t *testing.T) {
 	k, stop := startKeyAccessWith(t, clusterKeyAccess(t))
 	defer stop()
 	o := startOperator(t)
-	registerAt(t, contract.KeyAccessComponent, k.statusListener.Addr())
+	registerAt(t, contract.KeyAccessComponent, k.status.listener.Addr())
 	expectDecision(t, k, "alice", true)
 	expectDecision(t, k, "mallory", false)
 	const understood, inUse = "True Understood", "True InUse"
@@ -249,7 +249,7 @@ func TestAKeyAccessServiceFollowsThePeersOfItsNamespace(t *testing.T) {
 	k, stop := startKeyAccessWith(t, clusterKeyAccess(t))
 	defer stop()
 	startOperator(t)
-	registerAt(t, contract.KeyAccessComponent, k.statusListener.Addr())
+	registerAt(t, contract.KeyAccessComponent, k.status.listener.Addr())
 	newPeer := func(name, url string) *v1alpha1.KeyAccessPeer {
 		p := &v1alpha1.KeyAccessPeer{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: name}, Spec: v1alpha1.KeyAccessPeerSpec{
 			URL: v1alpha1.KeyAccessURL(url), Issuers: []v1alpha1.KeyAccessIssuer{{URL: "https://idp.example", Audiences: []v1alpha1.KeyAccessAudience{"b"}}},

@@ -43,7 +43,7 @@ func TestEachQueryOfTheDashboardOfKeyAccessHasAnAnswerUnderLoad(t *testing.T) {
 	_, first := managed.file(wrapping.RSA2048)
 	from := issuer.Start(t, issuer.Options{Audience: "key-access"})
 	services := []*keyAccessProcess{newKeyAccessProcess(t, "first"), newKeyAccessProcess(t, "second")}
-	addresses := []string{managed.statusListener.Addr().String()}
+	addresses := []string{managed.status.listener.Addr().String()}
 	for i, service := range services {
 		service.configure(from, services[1-i])
 		addresses = append(addresses, service.serveStatus())

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"path/filepath"
 
@@ -153,25 +152,18 @@ func serveKMS(ctx context.Context, c *kmsConfig, types providers.Types, logger *
 	defer func() { err = errors.Join(err, sockets.Close()) }()
 
 	group, running := errgroup.WithContext(ctx)
-	if c.statusAddress != "0" {
-		var network net.ListenConfig
-		listener, err := network.Listen(ctx, "tcp", c.statusAddress)
-		if err != nil {
-			return fmt.Errorf("open the status port %s: %w", c.statusAddress, err)
-		}
-		status := newStatus(http.NewServeMux(), plugin.Ready, registry, logger)
-		group.Go(func() error {
-			if err := status.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-				return fmt.Errorf("serve the status port: %w", err)
-			}
-			return nil
-		})
-		group.Go(func() error {
-			<-running.Done()
-			return status.Close()
-		})
-		logger.Info("the status port is open", "address", listener.Addr().String())
+	status := newStatus(http.NewServeMux(), plugin.Ready, registry, logger)
+	if err := status.listen(ctx, c.statusAddress); err != nil {
+		return err
 	}
+	if status.listener != nil {
+		logger.Info("the status port is open", "address", status.listener.Addr().String())
+	}
+	group.Go(status.serve)
+	group.Go(func() error {
+		<-running.Done()
+		return status.Close()
+	})
 	group.Go(func() error { return kmsplugin.Serve(running, kmsplugin.NewServer(plugin), sockets.Listeners()[0]) })
 	logger.Info("listening", "sockets", sockets.Paths(), "key", c.key, "oldKeys", c.oldKeys)
 	return group.Wait()

@@ -151,7 +151,7 @@ func startOperator(t *testing.T) *operator {
 // register makes the pod by which the operator finds a gateway.
 func register(t *testing.T, g *process) {
 	t.Helper()
-	registerAt(t, contract.KeyGatewayComponent, g.statusListener.Addr())
+	registerAt(t, contract.KeyGatewayComponent, g.status.listener.Addr())
 }
 
 // registerAt makes the pod by which the operator finds the status port of a component.

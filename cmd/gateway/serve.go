@@ -47,8 +47,7 @@ type process struct {
 	status       *statusServer
 	stopping     atomic.Bool
 
-	// listener is the listener for brokers. statusListener is nil if the status port is off.
-	listener, statusListener net.Listener
+	listener net.Listener // for brokers
 }
 
 // prepare connects the parts of a gateway, and opens its ports.
@@ -96,14 +95,12 @@ func prepare(ctx context.Context, access *rest.Config, c *config, types provider
 	if g.listener, err = network.Listen(ctx, "tcp", c.address); err != nil {
 		return nil, fmt.Errorf("open the port for brokers %s: %w", c.address, err)
 	}
-	if c.statusAddress != "0" {
-		if g.statusListener, err = network.Listen(ctx, "tcp", c.statusAddress); err != nil {
-			return nil, errors.Join(fmt.Errorf("open the status port %s: %w", c.statusAddress, err), g.listener.Close())
-		}
-	}
 	paths := http.NewServeMux()
 	paths.Handle("GET "+contract.KeyProvidersPath, &reports{ready: g.ready, report: g.source.Report})
 	g.status = newStatus(paths, g.ready, metrics.registry, logger)
+	if err := g.status.listen(ctx, c.statusAddress); err != nil {
+		return nil, errors.Join(err, g.listener.Close())
+	}
 	return g, nil
 }
 
@@ -117,9 +114,7 @@ func (g *process) run(ctx context.Context) error {
 	group.Go(func() error { return g.source.Run(running) })
 	group.Go(func() error { return g.certificates.Start(running) })
 	group.Go(func() error { return g.server.Serve(g.listener) })
-	if g.statusListener != nil {
-		group.Go(g.serveStatus)
-	}
+	group.Go(g.status.serve)
 	group.Go(func() error {
 		select {
 		case <-ctx.Done():
@@ -141,13 +136,6 @@ func (g *process) run(ctx context.Context) error {
 	g.logger.Info("listening", "address", g.listener.Addr().String(), "status", g.config.statusAddress,
 		"operatorNamespace", g.config.operatorNamespace, "audience", g.config.audience)
 	return group.Wait()
-}
-
-func (g *process) serveStatus() error {
-	if err := g.status.Serve(g.statusListener); !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serve the status port: %w", err)
-	}
-	return nil
 }
 
 // ready returns the empty string if the gateway serves, or else what is missing.

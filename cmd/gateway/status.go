@@ -3,9 +3,11 @@
 package main
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -28,11 +30,30 @@ const maxStatusConnections = 64
 type statusServer struct {
 	http.Server
 	connections *connlimit.Limit
+	listener    net.Listener // nil if the port is off
 }
 
-// Serve is that of [http.Server], with a limit of connections.
-func (s *statusServer) Serve(listener net.Listener) error {
-	return s.Server.Serve(s.connections.Listener(listener))
+// listen opens the port, unless the address is 0.
+func (s *statusServer) listen(ctx context.Context, address string) (err error) {
+	if address == "0" {
+		return nil
+	}
+	var network net.ListenConfig
+	if s.listener, err = network.Listen(ctx, "tcp", address); err != nil {
+		return fmt.Errorf("open the status port %s: %w", address, err)
+	}
+	return nil
+}
+
+// serve serves until the server is closed, which is no error. It returns at once if the port is off.
+func (s *statusServer) serve() error {
+	if s.listener == nil {
+		return nil
+	}
+	if err := s.Serve(s.connections.Listener(s.listener)); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve the status port: %w", err)
+	}
+	return nil
 }
 
 // newStatus returns the server of the status port, whose mux may have further paths. ready

@@ -16,28 +16,27 @@ import (
 
 // Every pod may reach the port, and the kubelet has to.
 func TestTheStatusPortAnswersWhileSomebodyHoldsManyConnections(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
+	status := newStatus(http.NewServeMux(), func() string { return "" }, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	if err := status.listen(t.Context(), "127.0.0.1:0"); err != nil {
 		t.Fatal(err)
 	}
-	status := newStatus(http.NewServeMux(), func() string { return "" }, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	ended := make(chan error, 1)
-	go func() { ended <- status.Serve(listener) }()
+	go func() { ended <- status.serve() }()
 	t.Cleanup(func() {
-		if err := errors.Join(status.Close(), <-ended); !errors.Is(err, http.ErrServerClosed) {
+		if err := errors.Join(status.Close(), <-ended); err != nil {
 			t.Error(err)
 		}
 	})
 	var all []net.Conn
 	for range 2 * maxStatusConnections {
-		conn, err := net.Dial("tcp", listener.Addr().String())
+		conn, err := net.Dial("tcp", status.listener.Addr().String())
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer func() { _ = conn.Close() }() // nothing was sent
 		all = append(all, conn)
 	}
-	reply, err := http.Get("http://" + listener.Addr().String() + "/readyz")
+	reply, err := http.Get("http://" + status.listener.Addr().String() + "/readyz")
 	if err != nil || reply.StatusCode != http.StatusOK {
 		t.Fatalf("found %v, %v", reply, err)
 	}
