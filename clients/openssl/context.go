@@ -3,7 +3,11 @@
 package openssl
 
 import (
+	"crypto/tls"
+	"errors"
 	"runtime"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"unsafe"
 )
@@ -17,6 +21,8 @@ const (
 	ctrlGroupsList     = 92
 	ctrlMinVersion     = 123
 	ctrlMaxVersion     = 124
+	ctrlGetMinVersion  = 130
+	ctrlGetMaxVersion  = 131
 	modePartialWrite   = 0x01
 	modeMovingBuffer   = 0x02
 	modeAutoRetry      = 0x04
@@ -78,13 +84,12 @@ func (c *sslContext) setProtocol(checked *settings) error {
 	if call(c.lib.versionNumber) < version3 && int32(call(c.lib.contextSecurityLevel, c.address)) < leastSecurityLevel {
 		call(c.lib.contextSetSecurityLevel, c.address, leastSecurityLevel)
 	}
-	if call(c.lib.contextControl, c.address, ctrlMinVersion, uintptr(checked.minVersion), 0) != 1 ||
-		call(c.lib.contextControl, c.address, ctrlMaxVersion, uintptr(checked.maxVersion), 0) != 1 {
-		return c.lib.failure("set MinVersion and MaxVersion")
+	oldest, err := c.setVersions(checked)
+	if err == nil && oldest == tls.VersionTLS12 {
+		err = c.setSuites(checked)
 	}
-	ciphers := cString(checked.cipherList)
-	if int32(call(c.lib.contextSetCipherList, c.address, uintptr(start(ciphers)))) != 1 {
-		return c.lib.failure("set CipherSuites")
+	if err != nil {
+		return err
 	}
 	if checked.groups == "" {
 		return nil
@@ -94,6 +99,62 @@ func (c *sslContext) setProtocol(checked *settings) error {
 		return c.lib.failure("set CurvePreferences")
 	}
 	return nil
+}
+
+// setVersions sets the versions that both the settings and openssl.cnf allow, and returns the oldest. A new context has those of
+// openssl.cnf, or 0.
+func (c *sslContext) setVersions(checked *settings) (oldest uint16, err error) {
+	oldest, newest := checked.minVersion, checked.maxVersion
+	oldest = max(oldest, uint16(call(c.lib.contextControl, c.address, ctrlGetMinVersion, 0, 0)))
+	if limit := uint16(call(c.lib.contextControl, c.address, ctrlGetMaxVersion, 0, 0)); limit != 0 {
+		newest = min(newest, limit)
+	}
+	if oldest > newest {
+		return 0, errors.New("openssl: MinVersion and MaxVersion: openssl.cnf allows no version between them")
+	}
+	if call(c.lib.contextControl, c.address, ctrlMinVersion, uintptr(oldest), 0) != 1 ||
+		call(c.lib.contextControl, c.address, ctrlMaxVersion, uintptr(newest), 0) != 1 {
+		return 0, c.lib.failure("set MinVersion and MaxVersion")
+	}
+	return oldest, nil
+}
+
+// setSuites sets the suites of TLS 1.2 that both the settings and openssl.cnf allow, in the order of the settings.
+func (c *sslContext) setSuites(checked *settings) error {
+	allowed := c.suites()
+	set := func(list string) error {
+		text := cString(list)
+		if int32(call(c.lib.contextSetCipherList, c.address, uintptr(start(text)))) != 1 {
+			return c.lib.failure("set CipherSuites")
+		}
+		return nil
+	}
+	if err := set(checked.cipherList); err != nil {
+		return err
+	}
+	wanted := c.suites()
+	both := slices.DeleteFunc(slices.Clone(wanted), func(name string) bool { return !slices.Contains(allowed, name) })
+	switch len(both) {
+	case len(wanted):
+		return nil
+	case 0:
+		return errors.New("openssl: CipherSuites: openssl.cnf allows none of them")
+	default:
+		return set(strings.Join(both, ":"))
+	}
+}
+
+// suites returns OpenSSL's names of the suites of TLS 1.2 that the context has, the best first.
+func (c *sslContext) suites() []string {
+	var names []string
+	stack := call(c.lib.contextCiphers, c.address)
+	for i := range int(int32(call(c.lib.stackLength, stack))) {
+		// The names of suites of TLS 1.3 begin with TLS_.
+		if name := goString(call(c.lib.cipherName, call(c.lib.stackValue, stack, uintptr(i)))); !strings.HasPrefix(name, "TLS_") {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 func (c *sslContext) setTrust(checked *settings) error {

@@ -27,7 +27,8 @@
 //   - TLS 1.2 has only cipher suites with AES-GCM and ChaCha20-Poly1305, unless
 //     [Config.CipherSuites] names others.
 //   - OpenSSL's security level and its configuration file (openssl.cnf) hold. They may refuse what
-//     crypto/tls accepts, such as certificates signed with SHA-1.
+//     crypto/tls accepts, such as RSA keys of 1024 bits. A [Config] does not allow versions and
+//     suites of TLS 1.2 again that openssl.cnf forbids.
 //   - A response of [net/http] has no TLS state, because net/http knows only the state of crypto/tls.
 //   - Renegotiation is always refused, and certificates are always verified.
 package openssl

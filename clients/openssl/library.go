@@ -38,7 +38,8 @@ type functions struct {
 
 	tlsClientMethod, contextNew, contextFree, contextControl, contextSetOptions, contextSetVerify,
 	contextGetStore, contextGetParam, contextDefaultPaths, contextSetCipherList, contextUseCertificate,
-	contextUseKey, contextCheckKey, contextSecurityLevel, contextSetSecurityLevel uintptr
+	contextUseKey, contextCheckKey, contextSecurityLevel, contextSetSecurityLevel,
+	contextCiphers uintptr
 
 	storeAddCertificate, storeAddCRL, paramSetFlags, paramSetIP, verifyErrorText uintptr
 
@@ -48,7 +49,7 @@ type functions struct {
 	sslNew, sslFree, sslControl, sslSetConnectState, sslSetBIO, sslSetHost, sslSetHostFlags, sslGetParam,
 	sslSetALPN, sslGetALPN, sslSetSession, sslGetSession, sslSessionReused, sslDoHandshake, sslRead,
 	sslWrite, sslHasPending, sslShutdown, sslGetError, sslVersion, sslVerifyResult, sslPeerChain,
-	sslVerifiedChain, sslCipher, cipherID uintptr
+	sslVerifiedChain, sslCipher, cipherID, cipherName uintptr
 
 	sessionFree, sessionIsResumable uintptr
 
@@ -73,6 +74,7 @@ func (f *functions) table() (required, optional map[string]*uintptr) {
 		"SSL_CTX_set_cipher_list": &f.contextSetCipherList, "SSL_CTX_use_certificate": &f.contextUseCertificate,
 		"SSL_CTX_use_PrivateKey": &f.contextUseKey, "SSL_CTX_check_private_key": &f.contextCheckKey,
 		"SSL_CTX_get_security_level": &f.contextSecurityLevel, "SSL_CTX_set_security_level": &f.contextSetSecurityLevel,
+		"SSL_CTX_get_ciphers": &f.contextCiphers,
 
 		"X509_STORE_add_cert": &f.storeAddCertificate, "X509_STORE_add_crl": &f.storeAddCRL,
 		"X509_VERIFY_PARAM_set_flags": &f.paramSetFlags, "X509_VERIFY_PARAM_set1_ip_asc": &f.paramSetIP,
@@ -92,7 +94,7 @@ func (f *functions) table() (required, optional map[string]*uintptr) {
 		"SSL_write": &f.sslWrite, "SSL_has_pending": &f.sslHasPending, "SSL_shutdown": &f.sslShutdown,
 		"SSL_get_error": &f.sslGetError, "SSL_version": &f.sslVersion, "SSL_get_verify_result": &f.sslVerifyResult,
 		"SSL_get_peer_cert_chain": &f.sslPeerChain, "SSL_get0_verified_chain": &f.sslVerifiedChain,
-		"SSL_get_current_cipher": &f.sslCipher, "SSL_CIPHER_get_protocol_id": &f.cipherID,
+		"SSL_get_current_cipher": &f.sslCipher, "SSL_CIPHER_get_protocol_id": &f.cipherID, "SSL_CIPHER_get_name": &f.cipherName,
 		"SSL_SESSION_free": &f.sessionFree, "SSL_SESSION_is_resumable": &f.sessionIsResumable,
 
 		"BIO_new": &f.bioNew, "BIO_s_mem": &f.bioMemory, "BIO_read": &f.bioRead, "BIO_write": &f.bioWrite,
