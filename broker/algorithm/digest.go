@@ -135,9 +135,6 @@ func (d Digest) Strength() int { return digests[d].strength }
 // Approval returns the verdict of FIPS 140-3.
 func (d Digest) Approval() Approval { return digests[d].approval }
 
-// Is reports whether a profile may choose the digest for a use.
-func (d Digest) Is(use Use) bool { return digests[d].uses&use != 0 }
-
 // Hash returns the constant of Go's package crypto. It is 0 for SHAKE.
 func (d Digest) Hash() crypto.Hash { return digests[d].hash }
 
