@@ -74,38 +74,26 @@ func (s *signer) parameters(opts crypto.SignerOpts) (*kmip.CryptographicParamete
 
 // Sign implements keys.RemoteSigner. KMIP signs digests from version 1.4 on.
 func (s *signer) Sign(ctx context.Context, digest []byte, opts crypto.SignerOpts) ([]byte, error) {
-	return s.sign(ctx, opts, func(session *Session, request *payloads.SignRequestPayload) error {
-		if v := session.Version(); v.ProtocolVersionMinor < kmip.V1_4.ProtocolVersionMinor {
-			return fmt.Errorf("%w: %s speaks KMIP %s, expected 1.4 to sign a digest", keys.ErrUnusable, session.address, v)
-		}
-		request.DigestedData = digest
-		return nil
-	})
+	return s.sign(ctx, opts, payloads.SignRequestPayload{DigestedData: digest}, kmip.V1_4, "1.4 to sign a digest")
 }
 
 // SignMessage implements keys.RemoteMessageSigner.
 func (s *signer) SignMessage(ctx context.Context, message []byte, opts crypto.SignerOpts) ([]byte, error) {
-	return s.sign(ctx, opts, func(session *Session, request *payloads.SignRequestPayload) error {
-		if v := session.Version(); v.ProtocolVersionMinor < kmip.V1_2.ProtocolVersionMinor {
-			return fmt.Errorf("%w: %s speaks KMIP %s, expected 1.2 or newer to sign", keys.ErrUnusable, session.address, v)
-		}
-		request.Data = message
-		return nil
-	})
+	return s.sign(ctx, opts, payloads.SignRequestPayload{Data: message}, kmip.V1_2, "1.2 or newer to sign")
 }
 
-// sign makes a signature. complete adds the message or the digest to the request.
-func (s *signer) sign(ctx context.Context, opts crypto.SignerOpts, complete func(*Session, *payloads.SignRequestPayload) error) (signature []byte, err error) {
-	parameters, err := s.parameters(opts)
-	if err != nil {
+// sign makes a signature. request has the message or the digest. least is the first version of KMIP
+// that has such requests, and expected describes it for an error.
+func (s *signer) sign(ctx context.Context, opts crypto.SignerOpts, request payloads.SignRequestPayload, least kmip.ProtocolVersion, expected string) (signature []byte, err error) {
+	request.UniqueIdentifier = s.id
+	if request.CryptographicParameters, err = s.parameters(opts); err != nil {
 		return nil, err
 	}
 	err = s.manager.Do(ctx, pool.Repeatable, func(ctx context.Context, session *Session) error {
-		request := &payloads.SignRequestPayload{UniqueIdentifier: s.id, CryptographicParameters: parameters}
-		if err := complete(session, request); err != nil {
-			return err
+		if v := session.Version(); v.ProtocolVersionMinor < least.ProtocolVersionMinor {
+			return fmt.Errorf("%w: %s speaks KMIP %s, expected %s", keys.ErrUnusable, session.address, v, expected)
 		}
-		reply, err := call[*payloads.SignResponsePayload](ctx, session, s.id, request)
+		reply, err := call[*payloads.SignResponsePayload](ctx, session, s.id, &request)
 		if err != nil {
 			return err
 		}
