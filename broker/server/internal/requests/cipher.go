@@ -32,45 +32,39 @@ const (
 // reports false in the same cases as readHash. Fields of type bytes share the memory of the wire.
 // Only keys are copies, because the broker overwrites them after use.
 func readCipher(wire []byte, m proto.Message) bool {
+	last := fieldGivenAAD
+	switch m.(type) {
+	case *v0.EncryptDataRequest, *v1.EncryptDataRequest:
+	case *v0.DecryptDataRequest, *v1.DecryptDataRequest:
+		last = fieldGivenTag
+	default:
+		return false
+	}
+	r, ok := cipherFields(wire, last)
+	if !ok {
+		return false
+	}
 	switch m := m.(type) {
 	case *v0.EncryptDataRequest:
-		r, ok := cipherFields(wire, fieldGivenAAD)
-		if !ok {
-			return false
-		}
 		m.Profile, m.KeySource, m.Plaintext = r.profile, r.keySourceV0(), r.text
 		if r.given {
 			m.EncryptMetadata = &v0.EncryptMetadata{Nonce: r.nonce, Aad: r.aad}
 		}
 	case *v0.DecryptDataRequest:
-		r, ok := cipherFields(wire, fieldGivenTag)
-		if !ok {
-			return false
-		}
 		m.Profile, m.KeySource, m.Ciphertext = r.profile, r.keySourceV0(), r.text
 		if r.given {
 			m.DecryptMetadata = &v0.DecryptMetadata{Nonce: r.nonce, Aad: r.aad, Tag: r.tag}
 		}
 	case *v1.EncryptDataRequest:
-		r, ok := cipherFields(wire, fieldGivenAAD)
-		if !ok {
-			return false
-		}
 		m.Profile, m.KeySource, m.Plaintext = r.profile, r.keySourceV1(), r.text
 		if r.given {
 			m.EncryptMetadata = &v1.EncryptMetadata{Nonce: r.nonce, Aad: r.aad}
 		}
 	case *v1.DecryptDataRequest:
-		r, ok := cipherFields(wire, fieldGivenTag)
-		if !ok {
-			return false
-		}
 		m.Profile, m.KeySource, m.Ciphertext = r.profile, r.keySourceV1(), r.text
 		if r.given {
 			m.DecryptMetadata = &v1.DecryptMetadata{Nonce: r.nonce, Aad: r.aad, Tag: r.tag}
 		}
-	default:
-		return false
 	}
 	return true
 }
