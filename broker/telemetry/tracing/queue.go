@@ -23,10 +23,10 @@ type Counts struct {
 // drops spans without counting them, so this queue drops them before, at the same limit. It never
 // waits.
 type queue struct {
-	name     string
-	batch    sdk.SpanProcessor
-	exporter sdk.SpanExporter
-	problems *problems
+	sdk.SpanProcessor // OpenTelemetry's queue
+	name              string
+	exporter          sdk.SpanExporter
+	problems          *problems
 
 	limit   int64
 	waiting atomic.Int64
@@ -38,7 +38,7 @@ type queue struct {
 
 func newQueue(ending context.Context, name string, exporter sdk.SpanExporter, b batch, p *problems) *queue {
 	q := &queue{name: name, exporter: exporter, problems: p, limit: int64(b.queue), ending: ending}
-	q.batch = sdk.NewBatchSpanProcessor(exporting{q},
+	q.SpanProcessor = sdk.NewBatchSpanProcessor(exporting{q},
 		sdk.WithMaxQueueSize(b.queue), sdk.WithMaxExportBatchSize(b.size),
 		sdk.WithBatchTimeout(b.delay), sdk.WithExportTimeout(b.timeout))
 	return q
@@ -48,9 +48,6 @@ func (q *queue) counts() Counts {
 	return Counts{q.name, q.exported.Load(), q.full.Load(), q.failed.Load()}
 }
 
-// OnStart implements sdk.SpanProcessor.
-func (q *queue) OnStart(context.Context, sdk.ReadWriteSpan) {}
-
 // OnEnd implements sdk.SpanProcessor.
 func (q *queue) OnEnd(span sdk.ReadOnlySpan) {
 	if q.waiting.Add(1) > q.limit {
@@ -58,14 +55,8 @@ func (q *queue) OnEnd(span sdk.ReadOnlySpan) {
 		q.full.Add(1)
 		return
 	}
-	q.batch.OnEnd(span)
+	q.SpanProcessor.OnEnd(span)
 }
-
-// ForceFlush implements sdk.SpanProcessor.
-func (q *queue) ForceFlush(ctx context.Context) error { return q.batch.ForceFlush(ctx) }
-
-// Shutdown implements sdk.SpanProcessor.
-func (q *queue) Shutdown(ctx context.Context) error { return q.batch.Shutdown(ctx) }
 
 // exporting makes a queue the exporter of OpenTelemetry's queue.
 type exporting struct{ *queue }
