@@ -170,7 +170,7 @@ func isOf(part render.Part, source downgrade.Source) bool {
 // the operator withholds the profile in that namespace.
 func (c *comparison) isOfCatalogue(source downgrade.Source) bool {
 	p, is := c.after.(*v1alpha1.ClusterCryptoProfile)
-	return is && source == sourceOf(downgrade.KindCluster, p) && catalogue.Has(p)
+	return is && source == sourceOf(p) && catalogue.Has(p)
 }
 
 // effective returns the profiles of the names in a namespace, before (0) or after (1) the

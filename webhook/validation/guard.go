@@ -11,7 +11,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -47,86 +47,60 @@ func newGuard(reader client.Reader, options Options) *guard {
 	}
 }
 
-// guarded is an object that the guard checks.
-type guarded[T client.Object] struct {
-	kind string
-	// make returns a new object to decode into.
-	make func() T
-	// spec returns the spec of a profile. selector returns the namespace selector, or nil for a
-	// CryptoProfile.
-	spec     func(T) *v1alpha1.ProfileSpec
-	selector func(T) any
-}
-
-var (
-	guardedNamespaced = guarded[*v1alpha1.CryptoProfile]{
-		kind:     downgrade.KindNamespaced,
-		make:     func() *v1alpha1.CryptoProfile { return &v1alpha1.CryptoProfile{} },
-		spec:     func(p *v1alpha1.CryptoProfile) *v1alpha1.ProfileSpec { return &p.Spec },
-		selector: func(*v1alpha1.CryptoProfile) any { return nil },
-	}
-	guardedCluster = guarded[*v1alpha1.ClusterCryptoProfile]{
-		kind:     downgrade.KindCluster,
-		make:     func() *v1alpha1.ClusterCryptoProfile { return &v1alpha1.ClusterCryptoProfile{} },
-		spec:     func(p *v1alpha1.ClusterCryptoProfile) *v1alpha1.ProfileSpec { return &p.Spec.ProfileSpec },
-		selector: func(p *v1alpha1.ClusterCryptoProfile) any { return p.Spec.NamespaceSelector },
-	}
-)
-
-// guardedBy asks the guard about requests that the validator admits.
-func guardedBy[T client.Object](g *guard, decoder admission.Decoder, kind guarded[T], next admission.Handler) admission.Handler {
+// guardedBy asks the guard about requests that the validator admits. none is an empty object of
+// their kind.
+func guardedBy(g *guard, decoder admission.Decoder, none client.Object, next admission.Handler) admission.Handler {
 	return admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
 		response := next.Handle(ctx, request)
 		if !response.Allowed {
 			return response
 		}
-		var before, after T
-		has := [2]bool{len(request.OldObject.Raw) > 0, len(request.Object.Raw) > 0}
-		if has[0] {
-			before = kind.make()
-			if err := decoder.DecodeRaw(request.OldObject, before); err != nil {
-				return admission.Errored(http.StatusBadRequest, err)
+		var objects [2]client.Object // before and after the request
+		for i, raw := range []runtime.RawExtension{request.OldObject, request.Object} {
+			if len(raw.Raw) == 0 {
+				continue
 			}
-		}
-		if has[1] {
-			after = kind.make()
-			if err := decoder.DecodeRaw(request.Object, after); err != nil {
+			objects[i] = none.DeepCopyObject().(client.Object)
+			if err := decoder.DecodeRaw(raw, objects[i]); err != nil {
 				return admission.Errored(http.StatusBadRequest, err)
 			}
 		}
 		// An object that is being deleted has no effect any more.
-		if has[0] && !before.GetDeletionTimestamp().IsZero() || has[1] && !after.GetDeletionTimestamp().IsZero() {
+		if slices.ContainsFunc(objects[:], func(o client.Object) bool { return o != nil && !o.GetDeletionTimestamp().IsZero() }) {
 			return response
 		}
-		verdict := look(ctx, g, kind, request.UserInfo, before, after, has)
+		verdict := g.look(ctx, request.UserInfo, objects[0], objects[1])
 		verdict.Warnings = append(response.Warnings, verdict.Warnings...)
 		return verdict
 	})
 }
 
-// look decides about an object before and after a request. has tells which of the two exist.
-func look[T client.Object](ctx context.Context, g *guard, kind guarded[T], author authenticationv1.UserInfo, before, after T, has [2]bool) admission.Response {
-	changed := !has[0] || !has[1] ||
-		!equality.Semantic.DeepEqual(kind.spec(before), kind.spec(after)) || !equality.Semantic.DeepEqual(kind.selector(before), kind.selector(after))
-	annotated := has[1] && allowed(after) != "" && (!has[0] || allowed(after) != allowed(before))
+// look decides about an object before and after a request. One of the two may be nil.
+func (g *guard) look(ctx context.Context, author authenticationv1.UserInfo, before, after client.Object) admission.Response {
+	changed := !sameSpec(before, after)
+	annotated := allowed(after) != "" && allowed(after) != allowed(before)
 	if !changed && !annotated {
 		return admission.Allowed("")
 	}
-	subject := sourceOf(kind.kind, objectOr(after, has[1]), objectOr(before, has[0]))
-	if changed && has[1] {
-		if short := g.short(subject, kind.spec(after)); short != "" {
+	object := after
+	if object == nil {
+		object = before
+	}
+	subject := sourceOf(object)
+	if spec, _ := specOf(after); changed && spec != nil {
+		if short := g.short(subject, spec); short != "" {
 			return admission.Denied(short)
 		}
 	}
 
-	effect, err := g.effects.of(ctx, objectOr(before, has[0]), objectOr(after, has[1]))
+	effect, err := g.effects.of(ctx, before, after)
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, fmt.Errorf("find out whether a profile becomes weaker: %w", err))
 	}
 	if len(effect.withheld) > 0 {
-		return marked(admission.Denied(effect.refusal(subject, !has[0])), weakerRefused)
+		return marked(admission.Denied(effect.refusal(subject, before == nil)), weakerRefused)
 	}
-	own := has[1] && slices.ContainsFunc(effect.allowed, func(c placed) bool { return c.Source == subject })
+	own := after != nil && slices.ContainsFunc(effect.allowed, func(c placed) bool { return c.Source == subject })
 	if annotated || own {
 		may, err := g.mayWeaken(ctx, author, subject)
 		if err != nil {
@@ -153,26 +127,21 @@ func marked(response admission.Response, weaker string) admission.Response {
 	return response
 }
 
+// allowed returns the annotation that allows changes to weaker profiles. object may be nil.
 func allowed(object client.Object) string {
+	if object == nil {
+		return ""
+	}
 	return object.GetAnnotations()[v1alpha1.AllowWeakerAnnotation]
 }
 
-// sourceOf names the first of these objects that is not nil.
-func sourceOf(kind string, objects ...client.Object) downgrade.Source {
-	for _, object := range objects {
-		if object != nil {
-			return downgrade.Source{Kind: kind, Namespace: object.GetNamespace(), Name: object.GetName()}
-		}
+// sourceOf names an object.
+func sourceOf(object client.Object) downgrade.Source {
+	kind := downgrade.KindNamespaced
+	if _, is := object.(*v1alpha1.ClusterCryptoProfile); is {
+		kind = downgrade.KindCluster
 	}
-	return downgrade.Source{Kind: kind}
-}
-
-// objectOr avoids an interface that holds a nil pointer.
-func objectOr(object client.Object, has bool) client.Object {
-	if !has {
-		return nil
-	}
-	return object
+	return downgrade.Source{Kind: kind, Namespace: object.GetNamespace(), Name: object.GetName()}
 }
 
 // short returns a sentence if a profile is below the minimum strength, and otherwise an empty

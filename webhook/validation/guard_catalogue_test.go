@@ -79,7 +79,7 @@ func TestWhatANamespaceServesKeepsTheCatalogueFromThatNamespaceAlone(t *testing.
 			if test.before != nil {
 				request = change(t, test.before, test.after)
 			}
-			response := guardedBy(g, admission.NewDecoder(fixture.Scheme(t)), guardedCluster, next).Handle(t.Context(), request)
+			response := guardedBy(g, admission.NewDecoder(fixture.Scheme(t)), &v1alpha1.ClusterCryptoProfile{}, next).Handle(t.Context(), request)
 			if test.denies != "" {
 				if response.Allowed || response.Result.Code != http.StatusForbidden || !strings.Contains(response.Result.Message, test.denies) {
 					t.Errorf("answered %v, expected a refusal that says %q", response.Result, test.denies)

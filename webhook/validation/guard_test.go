@@ -40,7 +40,7 @@ func guardWith(t *testing.T, reader client.Reader, allowed bool, err error) admi
 		review.Status.Allowed = allowed
 		return review, err
 	}})
-	return guardedBy(g, admission.NewDecoder(scheme), guardedNamespaced, admission.WithValidator(scheme, newCryptoProfileValidator(reader, keysOf(reader))).Handler)
+	return guardedBy(g, admission.NewDecoder(scheme), &v1alpha1.CryptoProfile{}, admission.WithValidator(scheme, newCryptoProfileValidator(reader, keysOf(reader))).Handler)
 }
 
 func byAlice(request admission.Request) admission.Request {

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/audit"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/changetrace"
 )
@@ -55,8 +56,8 @@ func Handlers(scheme *runtime.Scheme, reader client.Reader, options Options) Val
 	valid := admission.WithValidator(scheme, newCryptoProfileValidator(reader, keys))
 	validCluster := admission.WithValidator(scheme, newClusterCryptoProfileValidator(reader, keys))
 	return Validators{
-		CryptoProfile:        audited(options.Audit, traced(options.Traces, counted(guardedBy(guard, decoder, guardedNamespaced, valid.Handler)))),
-		ClusterCryptoProfile: audited(options.Audit, traced(options.Traces, counted(guardedBy(guard, decoder, guardedCluster, validCluster.Handler)))),
+		CryptoProfile:        audited(options.Audit, traced(options.Traces, counted(guardedBy(guard, decoder, &v1alpha1.CryptoProfile{}, valid.Handler)))),
+		ClusterCryptoProfile: audited(options.Audit, traced(options.Traces, counted(guardedBy(guard, decoder, &v1alpha1.ClusterCryptoProfile{}, validCluster.Handler)))),
 		KeyProvider:          audited(options.Audit, admission.WithValidator(scheme, newKeyProviderValidator(keys)).Handler),
 		ClusterKeyProvider:   audited(options.Audit, admission.WithValidator(scheme, newClusterKeyProviderValidator(keys)).Handler),
 		KeyAccessPolicy:      audited(options.Audit, admission.WithValidator(scheme, newKeyAccessPolicyValidator(options.OperatorNamespace, options.KeyAccessModules)).Handler),

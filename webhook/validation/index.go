@@ -5,6 +5,8 @@ package validation
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
@@ -28,11 +30,27 @@ func Index(ctx context.Context, indexer client.FieldIndexer) error {
 
 // profileName returns the one value that a profile has in the index.
 func profileName(object client.Object) []string {
-	switch p := object.(type) {
-	case *v1alpha1.CryptoProfile:
-		return []string{render.Name(p.Name, &p.Spec)}
-	case *v1alpha1.ClusterCryptoProfile:
-		return []string{render.Name(p.Name, &p.Spec.ProfileSpec)}
+	if spec, _ := specOf(object); spec != nil {
+		return []string{render.Name(object.GetName(), spec)}
 	}
 	return nil
+}
+
+// specOf returns what a CryptoProfile or a ClusterCryptoProfile specifies: the profile, and the
+// selector of namespaces, which a CryptoProfile does not have.
+func specOf(object client.Object) (*v1alpha1.ProfileSpec, *metav1.LabelSelector) {
+	switch p := object.(type) {
+	case *v1alpha1.CryptoProfile:
+		return &p.Spec, nil
+	case *v1alpha1.ClusterCryptoProfile:
+		return &p.Spec.ProfileSpec, p.Spec.NamespaceSelector
+	}
+	return nil, nil
+}
+
+// sameSpec reports whether two objects specify the same.
+func sameSpec(a, b client.Object) bool {
+	spec, selector := specOf(a)
+	other, its := specOf(b)
+	return equality.Semantic.DeepEqual(spec, other) && equality.Semantic.DeepEqual(selector, its)
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -28,21 +27,12 @@ import (
 // It admits a deletion, with a warning where pods use the profile.
 type profileValidator[T client.Object] struct {
 	kind string
-	// spec returns the spec. An update with an equal spec is not validated.
-	spec func(T) any
-	// validate returns all problems of the object itself.
-	validate func(T) field.ErrorList
-	// useless returns a sentence for each value in a valid object with which calls can never
-	// succeed.
-	useless func(T) []string
 	// conflicts returns a sentence for each reason why the object or another object will have no
 	// effect. before is nil for a new object.
 	conflicts func(ctx context.Context, before, after T) ([]string, error)
 	// keys returns a sentence for each provider of the profile's keys that it cannot
 	// use.
 	keys func(context.Context, T) []string
-	// profile returns the profile that the spec describes.
-	profile func(T) *v1alpha1.ProfileSpec
 	// status returns the status of the object.
 	status func(T) *v1alpha1.ProfileStatus
 }
@@ -52,15 +42,9 @@ type profileValidator[T client.Object] struct {
 func newCryptoProfileValidator(reader client.Reader, keys *keyProviders) *profileValidator[*v1alpha1.CryptoProfile] {
 	conflicts := &conflicts{reader: reader}
 	return &profileValidator[*v1alpha1.CryptoProfile]{
-		kind: "CryptoProfile",
-		spec: func(p *v1alpha1.CryptoProfile) any { return p.Spec },
-		validate: func(p *v1alpha1.CryptoProfile) field.ErrorList {
-			return render.Validate(p.Name, &p.Spec)
-		},
-		useless:   func(p *v1alpha1.CryptoProfile) []string { return render.Warnings(p.Name, &p.Spec) },
+		kind:      "CryptoProfile",
 		conflicts: conflicts.ofNamespaced,
 		keys:      keys.ofNamespaced,
-		profile:   func(p *v1alpha1.CryptoProfile) *v1alpha1.ProfileSpec { return &p.Spec },
 		status:    func(p *v1alpha1.CryptoProfile) *v1alpha1.ProfileStatus { return &p.Status },
 	}
 }
@@ -71,17 +55,9 @@ func newCryptoProfileValidator(reader client.Reader, keys *keyProviders) *profil
 func newClusterCryptoProfileValidator(reader client.Reader, keys *keyProviders) *profileValidator[*v1alpha1.ClusterCryptoProfile] {
 	conflicts := &conflicts{reader: reader}
 	return &profileValidator[*v1alpha1.ClusterCryptoProfile]{
-		kind: "ClusterCryptoProfile",
-		spec: func(p *v1alpha1.ClusterCryptoProfile) any { return p.Spec },
-		validate: func(p *v1alpha1.ClusterCryptoProfile) field.ErrorList {
-			return append(render.Validate(p.Name, &p.Spec.ProfileSpec), render.ValidateSelector(p.Spec.NamespaceSelector)...)
-		},
-		useless: func(p *v1alpha1.ClusterCryptoProfile) []string {
-			return render.Warnings(p.Name, &p.Spec.ProfileSpec)
-		},
+		kind:      "ClusterCryptoProfile",
 		conflicts: conflicts.ofCluster,
 		keys:      keys.ofCluster,
-		profile:   func(p *v1alpha1.ClusterCryptoProfile) *v1alpha1.ProfileSpec { return &p.Spec.ProfileSpec },
 		status:    func(p *v1alpha1.ClusterCryptoProfile) *v1alpha1.ProfileStatus { return &p.Status.ProfileStatus },
 	}
 }
@@ -98,11 +74,13 @@ func (v *profileValidator[T]) ValidateCreate(ctx context.Context, object T) (adm
 }
 
 func (v *profileValidator[T]) judge(ctx context.Context, before, object T) (admission.Warnings, error) {
-	if problems := v.validate(object); len(problems) > 0 {
+	spec, selector := specOf(object)
+	problems := append(render.Validate(object.GetName(), spec), render.ValidateSelector(selector)...)
+	if len(problems) > 0 {
 		kind := schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: v.kind}
 		return nil, apierrors.NewInvalid(kind, object.GetName(), firstProblems(problems))
 	}
-	warnings := append(v.useless(object), v.keys(ctx, object)...)
+	warnings := append(render.Warnings(object.GetName(), spec), v.keys(ctx, object)...)
 	conflicts, err := v.conflicts(ctx, before, object)
 	if err != nil {
 		log.FromContext(ctx).Error(err, "the webhook could not check whether a profile conflicts with others")
@@ -126,14 +104,16 @@ func firstProblems(found field.ErrorList) field.ErrorList {
 
 // ValidateUpdate implements admission.Validator.
 func (v *profileValidator[T]) ValidateUpdate(ctx context.Context, before, after T) (admission.Warnings, error) {
-	if !after.GetDeletionTimestamp().IsZero() || equality.Semantic.DeepEqual(v.spec(before), v.spec(after)) {
+	if !after.GetDeletionTimestamp().IsZero() || sameSpec(before, after) {
 		return nil, nil
 	}
 	warnings, err := v.judge(ctx, before, after)
 	if err != nil {
 		return nil, err
 	}
-	return append(warnings, lost(after.GetNamespace(), after.GetName(), v.profile(before), v.profile(after), v.status(before))...), nil
+	old, _ := specOf(before)
+	spec, _ := specOf(after)
+	return append(warnings, lost(after.GetNamespace(), after.GetName(), old, spec, v.status(before))...), nil
 }
 
 // ValidateDelete implements admission.Validator. It admits every deletion, with a warning

@@ -292,7 +292,11 @@ func TestAProfileForWhichThereMayBeNoRoomIsAdmittedWithAWarning(t *testing.T) {
 		"one that grows too much":        {before: stored, after: fixture.ProfileNamed("b", sized(large+render.MaxSetSize/4)), begins: warning},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			response := namespaced.Handle(t.Context(), change(t, objectOr(test.before, test.before != nil), test.after))
+			request := change(t, nil, test.after)
+			if test.before != nil {
+				request = change(t, test.before, test.after)
+			}
+			response := namespaced.Handle(t.Context(), request)
 			if !response.Allowed || (len(response.Warnings) == 1) != (test.begins != "") || len(response.Warnings) > 1 {
 				t.Fatalf("answered %v with the warnings %.300q, expected allowed with %q", response.Result, response.Warnings, test.begins)
 			}
