@@ -174,6 +174,9 @@ func (config *Config) checkAlgorithms(checked *settings) error {
 		if !ok {
 			return fmt.Errorf("openssl: CurvePreferences: found %s, which has no name in OpenSSL", curve)
 		}
+		if slices.Contains(names, name) { // OpenSSL refuses it before 3.5, and ignores it since
+			return fmt.Errorf("openssl: CurvePreferences: found %s twice", curve)
+		}
 		names = append(names, name)
 	}
 	checked.groups = strings.Join(names, ":")
