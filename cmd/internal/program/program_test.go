@@ -56,7 +56,7 @@ func TestASignalEndsTheContext(t *testing.T) {
 
 func TestALastSentenceThatNobodyReadsDoesNotStopTheProgram(t *testing.T) {
 	reader, writer := io.Pipe()
-	defer reader.Close()
+	defer func() { _ = reader.Close() }()
 	program.LastSentence(writer, "broker: %s\n", "nobody reads it")
 	var text strings.Builder
 	program.LastSentence(&text, "broker: %s\n", "the port is taken")
