@@ -37,8 +37,12 @@ import (
 // keyAccessCommand is the command that runs the key access service.
 const keyAccessCommand = "key-access"
 
-// keyAccessRetry is the time between attempts to get the keys of issuers before the service is ready.
-const keyAccessRetry = time.Second
+const (
+	// keyAccessRetry is the time between attempts to get the keys of issuers after the start.
+	keyAccessRetry = time.Second
+	// keyAccessPatience is how long the service waits for the keys of all issuers before it is ready without some of them.
+	keyAccessPatience = time.Minute
+)
 
 // keyAccessAnswer is the time after which an answer cannot be written any more, and keyAccessTime the time for the work on one.
 const keyAccessAnswer, keyAccessTime = time.Minute, 50 * time.Second
@@ -60,6 +64,8 @@ type keyAccess struct {
 	listener          net.Listener
 	status            *statusServer
 	issuers, stopping atomic.Bool
+	// patience is keyAccessPatience. Tests set another time.
+	patience time.Duration
 }
 
 // runKeyAccess is the command without its process. It returns the exit code.
@@ -121,7 +127,7 @@ func operateKeyAccess(ctx context.Context, config *keyAccessFile, stderr io.Writ
 
 // newKeyAccess connects the parts of a service, and opens its ports.
 func newKeyAccess(ctx context.Context, config *keyAccessFile, managers *keyManagers, stderr io.Writer, logger *slog.Logger) (*keyAccess, error) {
-	k := &keyAccess{config: config, logger: logger, managers: managers, connections: connlimit.New(config.Limits.Connections)}
+	k := &keyAccess{patience: keyAccessPatience, config: config, logger: logger, managers: managers, connections: connlimit.New(config.Limits.Connections)}
 	var err error
 	if k.keys, err = keyring.Open(config.KeyDir, k.managers.finder(), k.keysChanged); err != nil {
 		return nil, err
@@ -273,12 +279,13 @@ func served(err error) error {
 	return err
 }
 
-// fetchIssuers gets the keys of the issuers, so that the service becomes ready.
+// fetchIssuers gets the keys of the issuers, so that the service becomes ready. It goes on after that until it has the keys of all.
 func (k *keyAccess) fetchIssuers(ctx context.Context) error {
 	retry := time.NewTicker(keyAccessRetry)
 	defer retry.Stop()
+	began := time.Now()
 	for reported := false; ; {
-		err := k.verifier.Fetch(ctx)
+		known, err := k.verifier.Fetch(ctx)
 		if err == nil {
 			k.issuers.Store(true)
 			return nil
@@ -289,6 +296,9 @@ func (k *keyAccess) fetchIssuers(ctx context.Context) error {
 		if !reported {
 			k.logger.Warn("the keys of issuers are missing; trying again each second", "error", err)
 			reported = true
+		}
+		if known > 0 && time.Since(began) >= k.patience && !k.issuers.Swap(true) {
+			k.logger.Warn("the service is ready without the keys of some issuers, whose callers get 503", "error", err)
 		}
 		select {
 		case <-retry.C:

@@ -28,7 +28,7 @@ func fuzzed(f *testing.F) (verifier *Verifier, token string, prover issuer.Prove
 		f.Fatal(err)
 	}
 	f.Cleanup(v.Close)
-	if err := v.Fetch(context.Background()); err != nil {
+	if _, err := v.Fetch(context.Background()); err != nil {
 		f.Fatal(err)
 	}
 	key, err := issuer.NewKey(jose.ES256)

@@ -225,12 +225,12 @@ func TestACallDoesNotWaitLongerThanItsContext(t *testing.T) {
 func TestFetchNamesTheIssuersWithoutKeys(t *testing.T) {
 	w := newFixture(t, nil)
 	w.issuer.Replace(http.NotFoundHandler())
-	if err := w.verifier.Fetch(t.Context()); err == nil || !strings.Contains(err.Error(), w.issuer.URL) {
+	if known, err := w.verifier.Fetch(t.Context()); known != 0 || err == nil || !strings.Contains(err.Error(), w.issuer.URL) {
 		t.Errorf("found %v", err)
 	}
 	w.issuer.Replace(nil)
 	w.clock.Add(fetchRetry)
-	if err := w.verifier.Fetch(t.Context()); err != nil {
+	if known, err := w.verifier.Fetch(t.Context()); known != 1 || err != nil {
 		t.Error(err)
 	}
 	w.accept(w.request(w.bound()))

@@ -100,16 +100,16 @@ func (v *Verifier) Close() {
 	}
 }
 
-// Fetch gets the keys of all issuers that have none yet. Its error names the issuers without keys. A service may call it
-// before it reports that it is ready; without it, the first calls wait for the keys.
-func (v *Verifier) Fetch(ctx context.Context) error {
+// Fetch gets the keys of all issuers that have none yet. It returns how many issuers have keys. Its error names the issuers
+// without keys. A service may call it before it reports that it is ready; without it, the first calls wait for the keys.
+func (v *Verifier) Fetch(ctx context.Context) (known int, err error) {
 	var missing []error
 	for _, i := range v.issuers {
 		if _, err := i.current(ctx); err != nil {
 			missing = append(missing, fmt.Errorf("issuer %s: %w", i.URL, err))
 		}
 	}
-	return errors.Join(missing...)
+	return len(v.issuers) - len(missing), errors.Join(missing...)
 }
 
 // Verify returns who calls. Its error is an [*Error].
