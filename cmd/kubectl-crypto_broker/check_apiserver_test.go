@@ -5,6 +5,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -16,8 +17,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/check"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/downgrade"
 )
 
 // checked runs the command check for an installation.
@@ -47,11 +50,11 @@ func TestASoundInstallationIsFoundSound(t *testing.T) {
 				return false
 			}
 		}
-		return code == program.ExitOK && len(found) == 13
+		return code == program.ExitOK && len(found) == 14
 	})
 	t.Log(last)
 	code, stdout, stderr := plugin(t, "check", "-n", in.namespace, "--operator-namespace", in.operator)
-	if code != program.ExitOK || stderr != "" || strings.Count(stdout, "\n") != 13 || !strings.HasPrefix(stdout, "OK   definitions ") {
+	if code != program.ExitOK || stderr != "" || strings.Count(stdout, "\n") != 14 || !strings.HasPrefix(stdout, "OK   definitions ") {
 		t.Errorf("exit code %d, %s\n%s", code, stderr, stdout)
 	}
 	t.Log(stdout)
@@ -207,6 +210,51 @@ func (in *fixtureInstallation) trust(t *testing.T) {
 	}
 }
 
+func TestADegradedProfileIsFound(t *testing.T) {
+	for reason, says := range map[string]string{
+		v1alpha1.ReasonSetRefused:  "cprof/degraded in namespace default (SetRefused): kubectl describe says why; kubectl crypto-broker restart --refused -A restarts",
+		v1alpha1.ReasonNotAccepted: "cprof/degraded in namespace default (NotAccepted): kubectl describe says why",
+	} {
+		t.Run(reason, func(t *testing.T) {
+			degradedProfile(t, reason) // before the installation, whose webhook refuses all profiles
+			in := install(t)
+			var last check.Finding
+			defer func() { t.Logf("%+v", last) }()
+			eventually(t, "the check finds it", func() bool {
+				_, found, _ := checked(t, in)
+				last = found["profiles"]
+				return last.State == check.Warning && strings.Contains(last.Found, says)
+			})
+		})
+	}
+}
+
+// degradedProfile makes a profile whose status says that it is degraded. The profile exists until the test ends.
+func degradedProfile(t *testing.T, reason string) {
+	t.Helper()
+	path := []string{"/apis/cryptobroker.io/v1alpha1/namespaces/default/cryptoprofiles"}
+	p := v1alpha1.CryptoProfile{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: downgrade.KindNamespaced},
+		ObjectMeta: metav1.ObjectMeta{Name: "degraded"},
+		Spec:       v1alpha1.ProfileSpec{API: v1alpha1.Operations{HashData: &v1alpha1.HashData{HashAlg: "sha3-512"}}},
+	}
+	body, err := json.Marshal(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := apiServer.CoreV1().RESTClient().Post().AbsPath(path...).Body(body).Do(t.Context()).Error(); err != nil {
+		t.Fatal(err)
+	}
+	path = append(path, p.Name)
+	t.Cleanup(func() {
+		if err := apiServer.CoreV1().RESTClient().Delete().AbsPath(path...).Do(context.Background()).Error(); err != nil {
+			t.Error(err)
+		}
+	})
+	patch(t, types.MergePatchType, fmt.Sprintf(`{"status":{"conditions":[{"type":%q,"status":"True","reason":%q,"message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`,
+		v1alpha1.ConditionDegraded, reason), append(path, "status")...)
+}
+
 // otherDefinition changes a description in a resource definition until the test ends.
 func otherDefinition(t *testing.T) {
 	t.Helper()
@@ -255,7 +303,7 @@ func TestAUserWithoutRightsIsToldWhatTheCheckCannotTell(t *testing.T) {
 			t.Errorf("%s: found %+v", question, f)
 		}
 	}
-	if len(found) != 13 {
+	if len(found) != 14 {
 		t.Errorf("found %s", output)
 	}
 }
@@ -287,7 +335,7 @@ func mayLook(t *testing.T, user, namespace string) {
 		{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: look},
 		{APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"*"}, Verbs: look},
 		{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}, Verbs: look},
-		{APIGroups: []string{"cryptobroker.io"}, Resources: []string{"injectiontemplates"}, Verbs: look},
+		{APIGroups: []string{"cryptobroker.io"}, Resources: []string{"injectiontemplates", "cryptoprofiles", "clustercryptoprofiles"}, Verbs: look},
 		{APIGroups: []string{"", "cryptobroker.io"}, Resources: []string{"pods", "cryptoprofiles"}, Verbs: []string{"create"}},
 	}}
 	if _, err := rights.ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{}); err != nil {

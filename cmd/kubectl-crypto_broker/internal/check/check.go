@@ -83,6 +83,7 @@ func (c *Checker) Run(ctx context.Context) ([]Finding, error) {
 		{"policies", c.policies},
 		{"template", c.template},
 		{"namespaces", c.namespaces},
+		{"profiles", c.profiles},
 		{"versions", c.versions},
 	} {
 		state, found := question.ask(ctx)
