@@ -17,6 +17,8 @@ import (
 
 	"filippo.io/mldsa"
 	mldsax509 "filippo.io/mldsa/x509"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/pemtext"
 )
 
 // The errors of this file are the end of a sentence that begins with the place of the key, such
@@ -27,7 +29,7 @@ import (
 // SEC 1 for ECDSA. ML-DSA keys have to be in the seed form of RFC 9881. An RSA key may have at
 // most largestRSA bits, see [ParsePrivateKey].
 func ParseSigner(data []byte, largestRSA int) (crypto.Signer, error) {
-	data = withoutMark(data)
+	data = pemtext.WithoutMark(data)
 	if isDER(data) {
 		if len(data) > maxPrivateKeySize {
 			return nil, fmt.Errorf("has %d bytes, expected at most %d, more than an RSA key of 16384 bits has", len(data), maxPrivateKeySize)
@@ -93,7 +95,7 @@ func labelsOf(text []byte) []string {
 // certificate in PEM, a public key in DER, or the private key. It does not read certificates
 // after the first one, which belong to issuers. An RSA key may have at most largestRSA bits.
 func ParseVerifier(data []byte, largestRSA int) (crypto.PublicKey, []*x509.Certificate, error) {
-	data = withoutMark(data)
+	data = pemtext.WithoutMark(data)
 	if isDER(data) {
 		public, err := parsePublicDER(data, largestRSA)
 		if err == nil {
@@ -177,7 +179,7 @@ const maxChain = 10
 // may have at most largestRSA bits.
 func ParseCertificates(data []byte, largestRSA int) ([]*x509.Certificate, error) {
 	var chain []*x509.Certificate
-	for rest := withoutMark(data); ; {
+	for rest := pemtext.WithoutMark(data); ; {
 		var block *pem.Block
 		if block, rest = pem.Decode(rest); block == nil {
 			break

@@ -3,7 +3,6 @@
 package keys
 
 import (
-	"bytes"
 	"crypto"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -15,6 +14,8 @@ import (
 	"strings"
 
 	mldsax509 "filippo.io/mldsa/x509"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/pemtext"
 )
 
 // maxPrivateKeySize is the largest DER of a private key in bytes. There is a limit because the
@@ -41,7 +42,7 @@ const (
 //
 // An RSA key of more than largestRSA bits is refused before it takes much processor time.
 func ParsePrivateKey(text []byte, largestRSA int) (crypto.Signer, error) {
-	block, rest := pem.Decode(withoutMark(text))
+	block, rest := pem.Decode(pemtext.WithoutMark(text))
 	for block != nil && block.Type == labelParameters {
 		block, rest = pem.Decode(rest)
 	}
@@ -59,10 +60,6 @@ func ParsePrivateKey(text []byte, largestRSA int) (crypto.Signer, error) {
 	}
 	return parsePrivateDER(block.Bytes, largestRSA, fmt.Sprintf("has a PEM block %s whose content", quoteLabel(block.Type)))
 }
-
-// withoutMark returns a text without the byte order mark that editors of Windows write at its beginning. OpenSSL reads PEM
-// with it. Package pem would skip the first block.
-func withoutMark(text []byte) []byte { return bytes.TrimPrefix(text, []byte("\ufeff")) }
 
 // parsePrivateDER reads a private key in PKCS #8, PKCS #1 or SEC 1. what begins the error for any
 // other content.

@@ -3,7 +3,6 @@
 package tlsprovider
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -17,6 +16,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc/credentials"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/pemtext"
 )
 
 // Config is what the connections of a client have in common.
@@ -52,9 +53,8 @@ func New(config Config) (*Client, error) {
 	if config.MinVersion == 0 {
 		config.MinVersion = tls.VersionTLS12
 	}
-	// Package pem would skip the first block after a byte order mark, which editors of Windows write. OpenSSL would not.
 	for _, text := range []*[]byte{&config.Authorities, &config.Certificate, &config.Key} {
-		*text = bytes.TrimPrefix(*text, []byte("\ufeff"))
+		*text = pemtext.WithoutMark(*text)
 	}
 	if len(config.Authorities) > 0 {
 		if config.Authorities = certificatesIn(config.Authorities); len(config.Authorities) == 0 {

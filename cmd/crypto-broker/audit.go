@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"crypto"
 	"crypto/x509"
 	"encoding/pem"
@@ -15,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/audit"
+	"github.com/crypto-broker/crypto-broker-operator/broker/pemtext"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/commandline"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/subcommands"
@@ -87,7 +87,7 @@ func readAuditKey(name string) (crypto.PublicKey, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the key: %w", err)
 	}
-	block, _ := pem.Decode(bytes.TrimPrefix(text, []byte("\ufeff"))) // which editors of Windows write
+	block, _ := pem.Decode(pemtext.WithoutMark(text))
 	if block == nil || block.Type != "PUBLIC KEY" {
 		return nil, program.Usagef("--key: %s has no PEM block \"PUBLIC KEY\"", name)
 	}

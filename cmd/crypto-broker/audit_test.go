@@ -57,6 +57,10 @@ func TestAuditVerifySaysWhetherALogIsIntact(t *testing.T) {
 		t.Fatal(err)
 	}
 	public := writeAuditKey(t, key)
+	marked := filepath.Join(t.TempDir(), "audit.pub")
+	if text, err := os.ReadFile(public); err != nil || os.WriteFile(marked, append([]byte("\ufeff"), text...), 0o600) != nil {
+		t.Fatal("cannot write the key with a byte order mark:", err)
+	}
 	other := writeAuditKey(t, ed25519.NewKeyFromSeed(bytes.Repeat([]byte{1}, ed25519.SeedSize)))
 	for name, test := range map[string]struct {
 		args  []string
@@ -65,6 +69,7 @@ func TestAuditVerifySaysWhetherALogIsIntact(t *testing.T) {
 		want  string
 	}{
 		"an intact log":                {[]string{"--key", public, file}, "", 0, "intact\n3 records in 1 chains, 1 checkpoints, 0 lines that no checkpoint signs, 0 records lost by the broker\n"},
+		"a key of a Windows editor":    {[]string{"--key", marked, file}, "", 0, "intact\n"},
 		"an intact log, without a key": {[]string{file}, "", 0, "intact\n"},
 		"lines of a collector, twice":  {[]string{"--collected", "--key", public, file, file}, "", 0, "intact\n3 records in 1 chains, 1 checkpoints, 0 lines that no checkpoint signs, 0 records lost by the broker\n"},
 		"a copy that was changed":      {[]string{"--collected", file, damaged}, "", 1, "DAMAGED: line 2 of " + damaged + " has the same number 1 as line 2 of " + file + ", but another text\n"},

@@ -5,6 +5,9 @@ package main
 import (
 	"bytes"
 	"crypto/ed25519"
+	"crypto/x509"
+	"encoding/pem"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -42,6 +45,20 @@ func write(t *testing.T, path, content string) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+func TestAuthoritiesInAFileWithAByteOrderMarkAreTrusted(t *testing.T) {
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	found, err := readAuthorities(write(t, filepath.Join(t.TempDir(), "ca.crt"), "\ufeff"+string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := x509.NewCertPool()
+	if want.AddCert(server.Certificate()); !found.Equal(want) {
+		t.Error("the authorities are not those of the file")
+	}
 }
 
 func TestAWrongValueIsOneClearSentence(t *testing.T) {

@@ -3,13 +3,13 @@
 package main
 
 import (
-	"bytes"
 	"crypto/ed25519"
 	"crypto/x509"
 	"fmt"
 	"strings"
 	"unicode"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/pemtext"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 	"github.com/crypto-broker/crypto-broker-operator/broker/regularfile"
 )
@@ -48,8 +48,7 @@ func readAuthorities(file string) (*x509.CertPool, error) {
 		return nil, err
 	}
 	authorities := x509.NewCertPool()
-	// After a byte order mark, which editors of Windows write, the first certificate would be skipped.
-	if !authorities.AppendCertsFromPEM(bytes.TrimPrefix(text, []byte("\ufeff"))) {
+	if !authorities.AppendCertsFromPEM(pemtext.WithoutMark(text)) {
 		return nil, fmt.Errorf("%s has no certificate, expected PEM with certificate authorities", file)
 	}
 	return authorities, nil
