@@ -103,6 +103,15 @@ func TestARequestIsRefusedWhoseCSR(t *testing.T) {
 	}
 }
 
+func TestAByteOrderMarkHidesNeitherARequestNorAnIssuer(t *testing.T) {
+	issuer, other := authority(t, "p-256", nil), authority(t, "p-256", nil)
+	chain := append([]byte("\ufeff"), append(certificatePEM(issuer.Certificate), certificatePEM(other.Certificate)...)...)
+	if found, err := engine.ParseCertificate("caCert", chain); err != nil || !found.Equal(issuer.Certificate) {
+		t.Errorf("found another certificate than the first one, or the error %v", err)
+	}
+	issued(t, permissive(t), issuer, engine.CertificateRequest{CSR: append([]byte("\ufeff"), csr(t, "p-256", nil)...)})
+}
+
 func TestAProfileMayAllowRequestsThatAreSignedWithSHA1(t *testing.T) {
 	policy, issuer := permissive(t, "AllowSHA1Requests: true"), authority(t, "p-256", nil)
 	for _, key := range [][2]string{{"RSA", "rsa_keygen_bits:2048"}, {"EC", "ec_paramgen_curve:P-256"}} {

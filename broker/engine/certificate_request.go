@@ -14,6 +14,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/pemtext"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/extensions"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/keyrules"
@@ -60,7 +61,7 @@ func firstBlock(field, what string, text []byte, labels ...string) ([]byte, erro
 	if len(text) == 0 {
 		return nil, inputError(field, "is empty, expected %s in PEM", what)
 	}
-	block, _ := pem.Decode(text)
+	block, _ := pem.Decode(pemtext.WithoutMark(text))
 	if block == nil {
 		return nil, inputError(field, "has no complete PEM block, expected %s in PEM", what)
 	}

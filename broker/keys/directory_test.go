@@ -36,6 +36,7 @@ func TestEveryKindOfFileMakesAKey(t *testing.T) {
 		"pair.crt":        certificate(ecKey, ecKey, nil),
 		"pair.pub":        publicPEM(ecKey),
 		"public.pub":      publicPEM(mlKey),
+		"windows.pub":     "\ufeff" + publicPEM(ecKey),
 		"trusted.crt":     certificate(rsaKey, rsaKey, nil),
 		"aes128.bin":      strings.Repeat("k", 16),
 		"aes192.bin":      strings.Repeat("k", 24),
@@ -52,8 +53,8 @@ func TestEveryKindOfFileMakesAKey(t *testing.T) {
 		write(t, filepath.Join(dir, name), content)
 	}
 	d := watch(t, dir)
-	if e := d.next(); e.Keys != 15 || e.Unusable != 0 || len(e.Problems) != 0 || e.Err != nil {
-		t.Fatalf("%+v, want 15 keys and nothing wrong", e)
+	if e := d.next(); e.Keys != 16 || e.Unusable != 0 || len(e.Problems) != 0 || e.Err != nil {
+		t.Fatalf("%+v, want 16 keys and nothing wrong", e)
 	}
 	for id, want := range map[string]string{
 		"pkcs8":   "signs *rsa.PublicKey",
@@ -63,6 +64,7 @@ func TestEveryKindOfFileMakesAKey(t *testing.T) {
 		"lattice": "signs *mldsa.PublicKey",
 		"pair":    "signs *ecdsa.PublicKey with 1 certificate",
 		"public":  "verifies *mldsa.PublicKey",
+		"windows": "verifies *ecdsa.PublicKey",
 		"trusted": "verifies *rsa.PublicKey with 1 certificate",
 		"aes128":  "encrypts with 128 bits",
 		"aes192":  "encrypts with 192 bits",

@@ -136,7 +136,7 @@ func ParseVerifier(data []byte, largestRSA int) (crypto.PublicKey, []*x509.Certi
 
 // parsePublic reads one public key in PEM.
 func parsePublic(data []byte, largestRSA int) (crypto.PublicKey, error) {
-	block, rest := pem.Decode(data)
+	block, rest := pem.Decode(pemtext.WithoutMark(data))
 	if block == nil || block.Type != "PUBLIC KEY" {
 		return nil, errors.New("has no public key, expected PEM with the label PUBLIC KEY")
 	}

@@ -10,6 +10,8 @@ import (
 	"encoding/asn1"
 	"encoding/pem"
 	"errors"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/pemtext"
 )
 
 // The object identifiers of ML-KEM (RFC 9935, section 3) and X-Wing (draft-connolly-cfrg-xwing-kem-10, section 5.8).
@@ -37,7 +39,7 @@ func parseEnvelope(der []byte) (envelope, error) {
 // parseKEMKey reads a private key of ML-KEM (RFC 9935, section 6) or X-Wing in PKCS #8. It returns nil without an error for anything
 // else. The key must have its seed.
 func parseKEMKey(text []byte) (Key, error) {
-	block, _ := pem.Decode(text)
+	block, _ := pem.Decode(pemtext.WithoutMark(text))
 	if block == nil || block.Type != "PRIVATE KEY" {
 		return nil, nil
 	}

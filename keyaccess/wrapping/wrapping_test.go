@@ -117,6 +117,17 @@ func TestAnMLKEMKeyIsReadInBothFormsWithASeed(t *testing.T) {
 	}
 }
 
+func TestAKeyIsReadAfterAByteOrderMark(t *testing.T) {
+	for name, text := range map[string]string{
+		"EC": encode(t, newEC(t, elliptic.P256())), "ML-KEM": encodeMLKEM(t, make([]byte, mlkem.SeedSize), "tag:0"), "X-Wing": encodeXWing(t, make([]byte, 32)),
+	} {
+		key, err := wrapping.ParseKey([]byte("\ufeff" + text))
+		if err != nil || key.Public() != parse(t, text).Public() {
+			t.Errorf("%s: found another key, or the error %v", name, err)
+		}
+	}
+}
+
 func TestARecipientIsAKeyOrItsCertificate(t *testing.T) {
 	key := newEC(t, elliptic.P384())
 	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}, &x509.Certificate{}, key.Public(), key)

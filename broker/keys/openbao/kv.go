@@ -19,6 +19,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/keycache"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/pool"
+	"github.com/crypto-broker/crypto-broker-operator/broker/pemtext"
 )
 
 // KV is the provider of keys in a key-value engine, version 2, which the broker reads. The id
@@ -110,7 +111,7 @@ func parseSecret(id string, content, certificate []byte) (*keys.Key, error) {
 		return keys.NewVerifying(id, chain[0].PublicKey, chain)
 	}
 	raw := content
-	if !bytes.HasPrefix(content, []byte("-----BEGIN ")) {
+	if !bytes.HasPrefix(pemtext.WithoutMark(content), []byte("-----BEGIN ")) {
 		raw = make([]byte, hex.DecodedLen(len(content)))
 		defer clear(raw)
 		if _, err := hex.Decode(raw, content); err != nil { // whose error has a digit of the key

@@ -76,6 +76,7 @@ func TestTheBrokerReadsKeysOfTheKeyValueEngine(t *testing.T) {
 	})
 	for sentence, content := range map[string]string{
 		"a private key in PEM":                               pemOf("PRIVATE KEY", der),
+		"a private key in PEM after a byte order mark":       "\ufeff" + pemOf("PRIVATE KEY", der),
 		"a private key as hexadecimal digits of its DER":     hex.EncodeToString(der),
 		"a private key as hexadecimal digits of PEM as well": hex.EncodeToString([]byte(pemOf("PRIVATE KEY", der))),
 	} {

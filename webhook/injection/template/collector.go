@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/pemtext"
 )
 
 // checkCollector calls report for an endpoint or authorities that a broker cannot use.
@@ -55,7 +57,7 @@ func authoritiesOf(endpoint, caBundle string) (text, found, expected string) {
 		return "", "set", "nothing, because the endpoint does not begin with https://"
 	}
 	var certificates []byte
-	for rest := []byte(caBundle); ; {
+	for rest := pemtext.WithoutMark([]byte(caBundle)); ; {
 		var block *pem.Block
 		if block, rest = pem.Decode(rest); block == nil {
 			break

@@ -77,7 +77,18 @@ func collectorAuthority(t *testing.T) string {
 
 func TestABrokerGetsTheAuthoritiesOfItsCollectorWithoutComments(t *testing.T) {
 	certificate := collectorAuthority(t)
-	traces := Traces{Endpoint: "https://collector:4317", CABundle: "# $(HOME) of the cluster\n" + certificate + "# next\n" + certificate}
+	for sentence, bundle := range map[string]string{
+		"comments":          "# $(HOME) of the cluster\n" + certificate + "# next\n" + certificate,
+		"a byte order mark": "\ufeff" + certificate + certificate,
+	} {
+		t.Run(sentence, func(t *testing.T) { getsBoth(t, certificate, bundle) })
+	}
+}
+
+// getsBoth checks that a broker gets the bundle with a certificate, twice, and nothing else.
+func getsBoth(t *testing.T, certificate, bundle string) {
+	t.Helper()
+	traces := Traces{Endpoint: "https://collector:4317", CABundle: bundle}
 	traces.Check(func(field, found, expected string) {
 		t.Errorf("the field %s is %q, expected %s", field, found, expected)
 	})
@@ -85,7 +96,7 @@ func TestABrokerGetsTheAuthoritiesOfItsCollectorWithoutComments(t *testing.T) {
 		t.Errorf("the broker exports to %q: %v", targets, err)
 	}
 	if found := traces.Environment(); !slices.Contains(found, corev1.EnvVar{Name: contract.TracesAuthoritiesVariable, Value: certificate + certificate}) {
-		t.Errorf("found the variables %v, expected both certificates and no comment", found)
+		t.Errorf("found the variables %v, expected both certificates and nothing else", found)
 	}
 }
 
