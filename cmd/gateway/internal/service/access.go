@@ -58,37 +58,37 @@ type Access interface {
 
 // request is one request whose use of a key is allowed.
 type request struct {
-	pod       Pod
-	tasks     profile.KeyTasks
 	operation profile.Operation
 	key       *keys.Key
 }
 
-// begin authenticates the pod and authorizes its use of the key, and then finds the key. It
-// counts the request until done is called. The error is a status.
-func (s *Server) begin(ctx context.Context, use *gatewayv1.KeyUse, wanted profile.KeyTasks) (r *request, done func(), err error) {
+// serve has a task done with a key. It authenticates the pod, authorizes its use of the key, and finds the key. size is the size of
+// the task's data in bytes. The error is a status.
+func (s *Server) serve(ctx context.Context, use *gatewayv1.KeyUse, wanted profile.KeyTasks, size int, do func(*request) error) error {
+	if size > gateway.MaxInputSize {
+		return status.Errorf(codes.FailedPrecondition, "the request has %d bytes of data, expected at most %d", size, gateway.MaxInputSize)
+	}
 	pod, err := s.pod(ctx)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	if !s.pods.enter(pod.UID) {
-		return nil, nil, status.Errorf(codes.ResourceExhausted, "the pod has %d requests at one time, expected at most that many", maxRequestsOfPod)
+		return status.Errorf(codes.ResourceExhausted, "the pod has %d requests at one time, expected at most that many", maxRequestsOfPod)
 	}
-	defer func() {
-		if err != nil {
-			s.pods.leave(pod.UID)
-		}
-	}()
-	r = &request{pod: pod}
-	if err := s.authorize(ctx, r, use, wanted); err != nil {
-		return nil, nil, err
-	}
-	name := keys.Name{ID: use.GetKeyId(), Version: use.GetVersion(), Use: keys.Use{Profile: use.GetProfile(), Operation: r.operation}}
-	r.key, err = s.keysOf(pod.Namespace).Key(ctx, name)
+	defer s.pods.leave(pod.UID)
+	operation, err := s.authorize(ctx, pod, use, wanted)
 	if err != nil {
-		return nil, nil, s.failed(ctx, pod, use, err)
+		return err
 	}
-	return r, func() { s.pods.leave(pod.UID) }, nil
+	name := keys.Name{ID: use.GetKeyId(), Version: use.GetVersion(), Use: keys.Use{Profile: use.GetProfile(), Operation: operation}}
+	key, err := s.keysOf(pod.Namespace).Key(ctx, name)
+	if err == nil {
+		err = do(&request{operation, key})
+	}
+	if err != nil {
+		return s.failed(ctx, pod, use, err)
+	}
+	return nil
 }
 
 // pod returns the pod whose token the request has, and whose certificate the connection has if
@@ -123,8 +123,8 @@ func (s *Server) pod(ctx context.Context) (Pod, error) {
 	return pod, nil
 }
 
-// authorize returns nil if the pod may do the task.
-func (s *Server) authorize(ctx context.Context, r *request, use *gatewayv1.KeyUse, wanted profile.KeyTasks) error {
+// authorize returns the operation of a task that the pod may do.
+func (s *Server) authorize(ctx context.Context, pod Pod, use *gatewayv1.KeyUse, wanted profile.KeyTasks) (profile.Operation, error) {
 	operation, known := profile.FindOperation(use.GetOperation())
 	provider, id := keys.SplitID(use.GetKeyId())
 	var err error
@@ -138,18 +138,17 @@ func (s *Server) authorize(ctx context.Context, r *request, use *gatewayv1.KeyUs
 	case len(use.GetVersion()) > maxVersionLength:
 		err = &RefusedError{fmt.Sprintf("the version has %d bytes, expected at most %d", len(use.GetVersion()), maxVersionLength)}
 	default:
-		err = s.access.Authorize(ctx, r.pod, Use{Profile: use.GetProfile(), Operation: operation, KeyID: use.GetKeyId()})
+		err = s.access.Authorize(ctx, pod, Use{Profile: use.GetProfile(), Operation: operation, KeyID: use.GetKeyId()})
 	}
-	r.operation, r.tasks = operation, operation.Row().KeyTasks
 	var refused *RefusedError
 	switch {
 	case errors.As(err, &refused):
-		s.log.LogAttrs(ctx, slog.LevelWarn, "refused the use of a key", append(attributes(r.pod, use), slog.String("reason", refused.Reason))...)
-		return status.Error(codes.PermissionDenied, refused.Reason)
+		s.log.LogAttrs(ctx, slog.LevelWarn, "refused the use of a key", append(attributes(pod, use), slog.String("reason", refused.Reason))...)
+		return operation, status.Error(codes.PermissionDenied, refused.Reason)
 	case err != nil:
-		return s.unknown(ctx, "cannot find out what a namespace may do", err, attributes(r.pod, use)...)
+		return operation, s.unknown(ctx, "cannot find out what a namespace may do", err, attributes(pod, use)...)
 	}
-	return nil
+	return operation, nil
 }
 
 // unknown returns the status for a request about which the gateway cannot decide.

@@ -13,8 +13,6 @@ import (
 	"slices"
 
 	mldsax509 "filippo.io/mldsa/x509"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	gatewayv1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/gateway/v1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
@@ -25,52 +23,45 @@ import (
 
 // DescribeKey implements the service.
 func (s *Server) DescribeKey(ctx context.Context, in *gatewayv1.DescribeKeyRequest) (*gatewayv1.DescribeKeyResponse, error) {
-	r, done, err := s.begin(ctx, in.GetUse(), profile.DescribeKey)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
+	out := &gatewayv1.DescribeKeyResponse{}
+	return out, s.serve(ctx, in.GetUse(), profile.DescribeKey, 0, func(r *request) error { return r.describe(ctx, out) })
+}
+
+func (r *request) describe(ctx context.Context, out *gatewayv1.DescribeKeyResponse) (err error) {
 	if r.key.Public() != nil && r.key.Remote() && !r.key.Signs() {
 		// A broker would use it as a public key, and wrap data keys that nobody could unwrap.
-		return nil, s.failed(ctx, r.pod, in.GetUse(), fmt.Errorf("%w: it is a key pair that does not sign, expected a key that signs, or an AES key", keys.ErrUnusable))
+		return fmt.Errorf("%w: it is a key pair that does not sign, expected a key that signs, or an AES key", keys.ErrUnusable)
 	}
-	out := &gatewayv1.DescribeKeyResponse{Version: r.key.Version()}
+	out.Version = r.key.Version()
 	if public := r.key.Public(); public != nil {
 		if out.PublicKey, err = mldsax509.MarshalPKIXPublicKey(public); err != nil {
-			return nil, s.failed(ctx, r.pod, in.GetUse(), fmt.Errorf("%w: %w", keys.ErrUnusable, err))
+			return fmt.Errorf("%w: %w", keys.ErrUnusable, err)
 		}
 		for _, certificate := range r.key.Certificates() {
 			out.Certificates = append(out.Certificates, certificate.Raw)
 		}
 	}
-	if r.tasks.Has(profile.SignWithKey) && r.key.Signs() {
+	tasks := r.operation.Row().KeyTasks
+	if tasks.Has(profile.SignWithKey) && r.key.Signs() {
 		out.Signs = true
 		_, out.TakesMessages = r.key.Signer(ctx).(crypto.MessageSigner)
 	}
-	if cipher := r.key.Cipher(ctx); cipher != nil && r.tasks.Has(profile.EncryptWithKey|profile.DecryptWithKey) {
+	if cipher := r.key.Cipher(ctx); cipher != nil && tasks.Has(profile.EncryptWithKey|profile.DecryptWithKey) {
 		out.KeySize = int32(cipher.KeySize())
 	}
-	if wrapper := r.key.Wrapper(); wrapper != nil && r.tasks.Has(profile.WrapWithKey|profile.UnwrapWithKey) {
+	if wrapper := r.key.Wrapper(); wrapper != nil && tasks.Has(profile.WrapWithKey|profile.UnwrapWithKey) {
 		out.WrappingAlgorithms = wrapper.Algorithms()
 	}
-	return out, nil
+	return nil
 }
 
 // Sign implements the service.
 func (s *Server) Sign(ctx context.Context, in *gatewayv1.SignRequest) (*gatewayv1.SignResponse, error) {
-	if err := checkSize(len(in.GetDigest()) + len(in.GetMessage())); err != nil {
-		return nil, err
-	}
-	r, done, err := s.begin(ctx, in.GetUse(), profile.SignWithKey)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	signature, err := r.sign(ctx, in)
-	if err != nil {
-		return nil, s.failed(ctx, r.pod, in.GetUse(), err)
-	}
-	return &gatewayv1.SignResponse{Signature: signature}, nil
+	out := &gatewayv1.SignResponse{}
+	return out, s.serve(ctx, in.GetUse(), profile.SignWithKey, len(in.GetDigest())+len(in.GetMessage()), func(r *request) (err error) {
+		out.Signature, err = r.sign(ctx, in)
+		return err
+	})
 }
 
 func (r *request) sign(ctx context.Context, in *gatewayv1.SignRequest) ([]byte, error) {
@@ -122,55 +113,38 @@ func (r *request) cipher(ctx context.Context) (engine.Cipher, error) {
 
 // Encrypt implements the service.
 func (s *Server) Encrypt(ctx context.Context, in *gatewayv1.EncryptRequest) (*gatewayv1.EncryptResponse, error) {
-	if err := checkSize(len(in.GetPlaintext()) + len(in.GetAdditional())); err != nil {
-		return nil, err
-	}
-	r, done, err := s.begin(ctx, in.GetUse(), profile.EncryptWithKey)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
 	out := &gatewayv1.EncryptResponse{}
-	cipher, err := r.cipher(ctx)
-	if err == nil {
+	return out, s.serve(ctx, in.GetUse(), profile.EncryptWithKey, len(in.GetPlaintext())+len(in.GetAdditional()), func(r *request) error {
+		cipher, err := r.cipher(ctx)
+		if err != nil {
+			return err
+		}
 		out.Nonce, out.Ciphertext, out.Tag, err = cipher.SealRandom(in.GetPlaintext(), in.GetAdditional())
-	}
-	if errors.Is(err, engine.ErrExhausted) {
-		err = fmt.Errorf("%w: %w", keys.ErrUnusable, err)
-	}
-	if err != nil {
-		return nil, s.failed(ctx, r.pod, in.GetUse(), err)
-	}
-	return out, nil
+		if errors.Is(err, engine.ErrExhausted) {
+			return fmt.Errorf("%w: %w", keys.ErrUnusable, err)
+		}
+		return err
+	})
 }
 
 // Decrypt implements the service.
 func (s *Server) Decrypt(ctx context.Context, in *gatewayv1.DecryptRequest) (*gatewayv1.DecryptResponse, error) {
-	if err := checkSize(len(in.GetCiphertext()) + len(in.GetAdditional())); err != nil {
-		return nil, err
-	}
-	r, done, err := s.begin(ctx, in.GetUse(), profile.DecryptWithKey)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
 	out := &gatewayv1.DecryptResponse{}
-	cipher, err := r.cipher(ctx)
-	switch {
-	case err != nil:
-	case len(in.GetNonce()) != engine.NonceSize || len(in.GetTag()) < 12 || len(in.GetTag()) > engine.FullTagSize:
-		err = fmt.Errorf("%w: the request has a nonce of %d and a tag of %d bytes, expected %d, and 12 to %d", keys.ErrUnusable,
-			len(in.GetNonce()), len(in.GetTag()), engine.NonceSize, engine.FullTagSize)
-	default:
+	return out, s.serve(ctx, in.GetUse(), profile.DecryptWithKey, len(in.GetCiphertext())+len(in.GetAdditional()), func(r *request) error {
+		cipher, err := r.cipher(ctx)
+		switch {
+		case err != nil:
+			return err
+		case len(in.GetNonce()) != engine.NonceSize || len(in.GetTag()) < 12 || len(in.GetTag()) > engine.FullTagSize:
+			return fmt.Errorf("%w: the request has a nonce of %d and a tag of %d bytes, expected %d, and 12 to %d", keys.ErrUnusable,
+				len(in.GetNonce()), len(in.GetTag()), engine.NonceSize, engine.FullTagSize)
+		}
 		out.Plaintext, err = cipher.Open(in.GetNonce(), in.GetCiphertext(), in.GetTag(), in.GetAdditional())
-	}
-	if errors.Is(err, engine.ErrAuthentication) {
-		err = keys.ErrInvalidCiphertext
-	}
-	if err != nil {
-		return nil, s.failed(ctx, r.pod, in.GetUse(), err)
-	}
-	return out, nil
+		if errors.Is(err, engine.ErrAuthentication) {
+			return keys.ErrInvalidCiphertext
+		}
+		return err
+	})
 }
 
 // wrapper returns the wrapper of the key, if it has the algorithm.
@@ -184,49 +158,24 @@ func (r *request) wrapper(algorithm string) (keys.Wrapper, error) {
 // Wrap implements the service.
 func (s *Server) Wrap(ctx context.Context, in *gatewayv1.WrapRequest) (*gatewayv1.WrapResponse, error) {
 	defer clear(in.GetDataKey())
-	if err := checkSize(len(in.GetDataKey()) + len(in.GetContext())); err != nil {
-		return nil, err
-	}
-	r, done, err := s.begin(ctx, in.GetUse(), profile.WrapWithKey)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
 	out := &gatewayv1.WrapResponse{}
-	wrapper, err := r.wrapper(in.GetAlgorithm())
-	if err == nil {
-		out.Wrapped, err = wrapper.Wrap(ctx, in.GetAlgorithm(), in.GetDataKey(), in.GetContext())
-	}
-	if err != nil {
-		return nil, s.failed(ctx, r.pod, in.GetUse(), err)
-	}
-	return out, nil
+	return out, s.serve(ctx, in.GetUse(), profile.WrapWithKey, len(in.GetDataKey())+len(in.GetContext()), func(r *request) error {
+		wrapper, err := r.wrapper(in.GetAlgorithm())
+		if err == nil {
+			out.Wrapped, err = wrapper.Wrap(ctx, in.GetAlgorithm(), in.GetDataKey(), in.GetContext())
+		}
+		return err
+	})
 }
 
 // Unwrap implements the service.
 func (s *Server) Unwrap(ctx context.Context, in *gatewayv1.UnwrapRequest) (*gatewayv1.UnwrapResponse, error) {
-	if err := checkSize(len(in.GetWrapped()) + len(in.GetContext())); err != nil {
-		return nil, err
-	}
-	r, done, err := s.begin(ctx, in.GetUse(), profile.UnwrapWithKey)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
 	out := &gatewayv1.UnwrapResponse{}
-	wrapper, err := r.wrapper(in.GetAlgorithm())
-	if err == nil {
-		out.DataKey, err = wrapper.Unwrap(ctx, in.GetAlgorithm(), in.GetWrapped(), in.GetContext())
-	}
-	if err != nil {
-		return nil, s.failed(ctx, r.pod, in.GetUse(), err)
-	}
-	return out, nil
-}
-
-func checkSize(size int) error {
-	if size > gateway.MaxInputSize {
-		return status.Errorf(codes.FailedPrecondition, "the request has %d bytes of data, expected at most %d", size, gateway.MaxInputSize)
-	}
-	return nil
+	return out, s.serve(ctx, in.GetUse(), profile.UnwrapWithKey, len(in.GetWrapped())+len(in.GetContext()), func(r *request) error {
+		wrapper, err := r.wrapper(in.GetAlgorithm())
+		if err == nil {
+			out.DataKey, err = wrapper.Unwrap(ctx, in.GetAlgorithm(), in.GetWrapped(), in.GetContext())
+		}
+		return err
+	})
 }
