@@ -35,17 +35,11 @@ func (p *Provider) find(ctx context.Context, name keys.Name, _ *keys.Key) (*keys
 	if strings.HasPrefix(name.ID, "arn:") {
 		return nil, fmt.Errorf("%w: found an ARN, expected a key id or alias/<name> of the provider's region", keys.ErrNotFound)
 	}
-	var found *types.KeyMetadata
-	err := p.do(ctx, func(ctx context.Context) error {
-		reply, err := p.client.DescribeKey(ctx, &kms.DescribeKeyInput{KeyId: &name.ID})
-		if err == nil {
-			found = reply.KeyMetadata
-		}
-		return err
-	})
+	described, err := ask(ctx, p, p.client.DescribeKey, &kms.DescribeKeyInput{KeyId: &name.ID})
 	if err != nil {
 		return nil, err
 	}
+	found := described.KeyMetadata
 	if found.KeyState != types.KeyStateEnabled {
 		return nil, fmt.Errorf("%w: the key %s of AWS KMS is in the state %s, expected %s", keys.ErrUnusable, name.ID, found.KeyState, types.KeyStateEnabled)
 	}
@@ -60,11 +54,7 @@ func (p *Provider) find(ctx context.Context, name keys.Name, _ *keys.Key) (*keys
 
 // pair returns a key pair.
 func (p *Provider) pair(ctx context.Context, k key) (*keys.Key, error) {
-	var reply *kms.GetPublicKeyOutput
-	err := p.do(ctx, func(ctx context.Context) (err error) {
-		reply, err = p.client.GetPublicKey(ctx, &kms.GetPublicKeyInput{KeyId: &k.id})
-		return err
-	})
+	reply, err := ask(ctx, p, p.client.GetPublicKey, &kms.GetPublicKeyInput{KeyId: &k.id})
 	if err != nil {
 		return nil, err
 	}
@@ -110,15 +100,11 @@ func (s *signer) Sign(ctx context.Context, digest []byte, opts crypto.SignerOpts
 	if !slices.Contains(s.algorithms, with) {
 		return nil, fmt.Errorf("%w: the key %s of AWS KMS does not sign with the hash %s, and signs with %v", keys.ErrUnusable, s.name, opts.HashFunc(), s.algorithms)
 	}
-	var signature []byte
-	err := s.provider.do(ctx, func(ctx context.Context) error {
-		reply, err := s.provider.client.Sign(ctx, &kms.SignInput{KeyId: &s.id, Message: digest, MessageType: kind, SigningAlgorithm: with})
-		if err == nil {
-			signature = reply.Signature
-		}
-		return err
-	})
-	return signature, err
+	reply, err := ask(ctx, s.provider, s.provider.client.Sign, &kms.SignInput{KeyId: &s.id, Message: digest, MessageType: kind, SigningAlgorithm: with})
+	if err != nil {
+		return nil, err
+	}
+	return reply.Signature, nil
 }
 
 // algorithm returns the name of an algorithm, or "" if the service has none.
@@ -154,24 +140,21 @@ type wrapper struct{ key }
 func (w *wrapper) Algorithms() []string { return []string{algorithm.WrapAESGCM.String()} }
 
 // Wrap implements keys.Wrapper.
-func (w *wrapper) Wrap(ctx context.Context, name string, dataKey, additional []byte) (wrapped []byte, err error) {
+func (w *wrapper) Wrap(ctx context.Context, name string, dataKey, additional []byte) ([]byte, error) {
 	binding, err := w.binding(name, additional)
 	if err != nil {
 		return nil, err
 	}
-	err = w.provider.do(ctx, func(ctx context.Context) error {
-		reply, err := w.provider.client.Encrypt(ctx, &kms.EncryptInput{KeyId: &w.id, Plaintext: dataKey, EncryptionContext: binding})
-		if err == nil {
-			wrapped = reply.CiphertextBlob
-		}
-		return err
-	})
-	return wrapped, err
+	reply, err := ask(ctx, w.provider, w.provider.client.Encrypt, &kms.EncryptInput{KeyId: &w.id, Plaintext: dataKey, EncryptionContext: binding})
+	if err != nil {
+		return nil, err
+	}
+	return reply.CiphertextBlob, nil
 }
 
 // Unwrap implements keys.Wrapper. The request names the key, so the service refuses data that
 // another key has wrapped.
-func (w *wrapper) Unwrap(ctx context.Context, name string, wrapped, additional []byte) (dataKey []byte, err error) {
+func (w *wrapper) Unwrap(ctx context.Context, name string, wrapped, additional []byte) ([]byte, error) {
 	binding, err := w.binding(name, additional)
 	if err != nil {
 		return nil, err
@@ -179,14 +162,11 @@ func (w *wrapper) Unwrap(ctx context.Context, name string, wrapped, additional [
 	if len(wrapped) == 0 {
 		return nil, keys.ErrInvalidCiphertext
 	}
-	err = w.provider.do(ctx, func(ctx context.Context) error {
-		reply, err := w.provider.client.Decrypt(ctx, &kms.DecryptInput{KeyId: &w.id, CiphertextBlob: wrapped, EncryptionContext: binding})
-		if err == nil {
-			dataKey = reply.Plaintext
-		}
-		return err
-	})
-	return dataKey, err
+	reply, err := ask(ctx, w.provider, w.provider.client.Decrypt, &kms.DecryptInput{KeyId: &w.id, CiphertextBlob: wrapped, EncryptionContext: binding})
+	if err != nil {
+		return nil, err
+	}
+	return reply.Plaintext, nil
 }
 
 // binding returns the encryption context of a request.

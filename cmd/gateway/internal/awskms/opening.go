@@ -36,7 +36,7 @@ var oaep = map[crypto.Hash]types.EncryptionAlgorithmSpec{
 }
 
 // DecryptOAEP implements keys.RemoteDecrypter.
-func (d *decrypter) DecryptOAEP(ctx context.Context, hash crypto.Hash, ciphertext []byte) (plaintext []byte, err error) {
+func (d *decrypter) DecryptOAEP(ctx context.Context, hash crypto.Hash, ciphertext []byte) ([]byte, error) {
 	with, known := oaep[hash]
 	if !known {
 		return nil, fmt.Errorf("%w: AWS KMS has RSA-OAEP with SHA-1 and SHA-256, found %s", keys.ErrUnusable, hash)
@@ -44,33 +44,27 @@ func (d *decrypter) DecryptOAEP(ctx context.Context, hash crypto.Hash, ciphertex
 	if len(ciphertext) == 0 {
 		return nil, keys.ErrInvalidCiphertext
 	}
-	err = d.provider.do(ctx, func(ctx context.Context) error {
-		reply, err := d.provider.client.Decrypt(ctx, &kms.DecryptInput{KeyId: &d.id, CiphertextBlob: ciphertext, EncryptionAlgorithm: with})
-		if err == nil {
-			plaintext = reply.Plaintext
-		}
-		return err
-	})
-	return plaintext, err
+	reply, err := ask(ctx, d.provider, d.provider.client.Decrypt, &kms.DecryptInput{KeyId: &d.id, CiphertextBlob: ciphertext, EncryptionAlgorithm: with})
+	if err != nil {
+		return nil, err
+	}
+	return reply.Plaintext, nil
 }
 
 // exchanger implements keys.RemoteExchanger.
 type exchanger struct{ key }
 
 // ECDH implements keys.RemoteExchanger.
-func (e *exchanger) ECDH(ctx context.Context, other *ecdh.PublicKey) (secret []byte, err error) {
+func (e *exchanger) ECDH(ctx context.Context, other *ecdh.PublicKey) ([]byte, error) {
 	der, err := x509.MarshalPKIXPublicKey(other)
 	if err != nil {
 		return nil, err
 	}
-	err = e.provider.do(ctx, func(ctx context.Context) error {
-		reply, err := e.provider.client.DeriveSharedSecret(ctx, &kms.DeriveSharedSecretInput{
-			KeyId: &e.id, PublicKey: der, KeyAgreementAlgorithm: types.KeyAgreementAlgorithmSpecEcdh,
-		})
-		if err == nil {
-			secret = reply.SharedSecret
-		}
-		return err
+	reply, err := ask(ctx, e.provider, e.provider.client.DeriveSharedSecret, &kms.DeriveSharedSecretInput{
+		KeyId: &e.id, PublicKey: der, KeyAgreementAlgorithm: types.KeyAgreementAlgorithmSpecEcdh,
 	})
-	return secret, err
+	if err != nil {
+		return nil, err
+	}
+	return reply.SharedSecret, nil
 }

@@ -3,6 +3,7 @@
 package awskms
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,14 +71,11 @@ func Open(c *providers.Config, given providers.Credentials) (providers.Provider,
 	if p.certificates, err = given.KeyCertificates(); err != nil {
 		return nil, err
 	}
-	limit := c.Connections.Max
-	if limit == 0 {
-		limit = maxConnections
-	}
-	dialer := net.Dialer{Timeout: orDefault(c.Connections.ConnectTimeout, connectTimeout)}
+	limit := cmp.Or(c.Connections.Max, maxConnections)
+	dialer := net.Dialer{Timeout: cmp.Or(c.Connections.ConnectTimeout, connectTimeout)}
 	p.transport = &http.Transport{
 		DialContext: dialer.DialContext, TLSHandshakeTimeout: dialer.Timeout,
-		MaxConnsPerHost: limit, MaxIdleConnsPerHost: limit, IdleConnTimeout: orDefault(c.Connections.IdleTime, idleTime),
+		MaxConnsPerHost: limit, MaxIdleConnsPerHost: limit, IdleConnTimeout: cmp.Or(c.Connections.IdleTime, idleTime),
 	}
 	if err := client.Secure(p.transport, endpoint); err != nil {
 		return nil, err
@@ -144,13 +142,6 @@ func clientOfOthers() (*http.Client, error) {
 	return &http.Client{Transport: transport}, nil
 }
 
-func orDefault(value, standard time.Duration) time.Duration {
-	if value == 0 {
-		return standard
-	}
-	return value
-}
-
 // endpointOf returns the URL of the service.
 func endpointOf(c *providers.Config) (string, error) {
 	switch len(c.Endpoints) {
@@ -184,10 +175,8 @@ func (p *Provider) Status() []pool.Status { return p.slots.Status() }
 // Check implements providers.Provider. The service does not report a version. The credentials
 // need the right kms:ListAliases.
 func (p *Provider) Check(ctx context.Context) (version string, err error) {
-	return "AWS KMS", p.do(ctx, func(ctx context.Context) error {
-		_, err := p.client.ListAliases(ctx, &kms.ListAliasesInput{Limit: aws.Int32(1)})
-		return err
-	})
+	_, err = ask(ctx, p, p.client.ListAliases, &kms.ListAliasesInput{Limit: aws.Int32(1)})
+	return "AWS KMS", err
 }
 
 // Close implements providers.Provider.
@@ -199,7 +188,11 @@ func (p *Provider) Close() {
 	p.transport.CloseIdleConnections()
 }
 
-// do makes a request that changes nothing.
-func (p *Provider) do(ctx context.Context, request func(context.Context) error) error {
-	return p.slots.Do(ctx, pool.Repeatable, func(ctx context.Context, _ slot) error { return typed(ctx, request(ctx)) })
+// ask makes a request that changes nothing, and returns the reply.
+func ask[In, Out any](ctx context.Context, p *Provider, request func(context.Context, *In, ...func(*kms.Options)) (*Out, error), in *In) (reply *Out, err error) {
+	err = p.slots.Do(ctx, pool.Repeatable, func(ctx context.Context, _ slot) (err error) {
+		reply, err = request(ctx, in)
+		return typed(ctx, err)
+	})
+	return reply, err
 }
