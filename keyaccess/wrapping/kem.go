@@ -28,14 +28,6 @@ type envelope struct {
 	Sealed       []byte `asn1:"tag:1"`
 }
 
-func parseEnvelope(der []byte) (envelope, error) {
-	var e envelope
-	if rest, err := asn1.Unmarshal(der, &e); err != nil || len(rest) != 0 {
-		return envelope{}, errors.New("the data key is no DER sequence of two ciphertexts")
-	}
-	return e, nil
-}
-
 // parseKEMKey reads a private key of ML-KEM (RFC 9935, section 6) or X-Wing in PKCS #8. It returns nil without an error for anything
 // else. The key must have its seed.
 func parseKEMKey(text []byte) (Key, error) {
@@ -79,7 +71,7 @@ func parseKEMKey(text []byte) (Key, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &kemKey{key: key, algorithm: algorithm, public: public}, nil
+	return &kemKey{pair{algorithm, public}, key}, nil
 }
 
 // mlkemSeed returns the seed of a private key of ML-KEM, in one of the two forms that have it: the seed
@@ -149,18 +141,11 @@ func parseKEMPublic(der []byte) any {
 
 // kemKey unwraps with a key encapsulation and AES-256-GCM.
 type kemKey struct {
+	pair
 	key interface {
 		Decapsulate(ciphertext []byte) ([]byte, error)
 	}
-	algorithm Algorithm
-	public    string
 }
-
-// Algorithm implements Key.
-func (k *kemKey) Algorithm() Algorithm { return k.algorithm }
-
-// Public implements Key.
-func (k *kemKey) Public() string { return k.public }
 
 // Unwrap implements Key. A ciphertext for another key gives a random key, so that the
 // authentication of AES-GCM refuses it (FIPS 203, section 6.3).
@@ -168,17 +153,17 @@ func (k *kemKey) Unwrap(_ context.Context, wrapped Wrapped) ([]byte, error) {
 	if wrapped.Type != k.algorithm.Type() {
 		return nil, errType
 	}
-	envelope, err := parseEnvelope(wrapped.Key)
-	if err != nil {
-		return nil, err
+	var both envelope
+	if rest, err := asn1.Unmarshal(wrapped.Key, &both); err != nil || len(rest) != 0 {
+		return nil, errors.New("the data key is no DER sequence of two ciphertexts")
 	}
-	key, err := k.key.Decapsulate(envelope.Encapsulated)
+	key, err := k.key.Decapsulate(both.Encapsulated)
 	if err != nil {
 		return nil, err
 	}
 	if k.algorithm == XWing {
-		return openShared(key, envelope.Sealed)
+		return openShared(key, both.Sealed)
 	}
 	defer clear(key)
-	return open(key, envelope.Sealed)
+	return open(key, both.Sealed)
 }

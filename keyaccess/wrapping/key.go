@@ -80,6 +80,15 @@ type Wrapped struct {
 	Ephemeral string
 }
 
+// ephemeral parses the client's ephemeral public key.
+func (w *Wrapped) ephemeral() (*ecdh.PublicKey, error) {
+	public, err := parsePublic(w.Ephemeral)
+	if err != nil {
+		return nil, err
+	}
+	return exchangeKey(public)
+}
+
 // A Key is a private key that unwraps data keys. The private key may be in a key manager.
 type Key interface {
 	// Algorithm returns the algorithm of the key pair.
@@ -89,6 +98,18 @@ type Key interface {
 	// Unwrap returns the data key, which the caller clears. Unwrap refuses a Wrapped of a type other than the type of the algorithm.
 	Unwrap(ctx context.Context, wrapped Wrapped) ([]byte, error)
 }
+
+// pair has the public half of a key pair, and implements the first two methods of Key.
+type pair struct {
+	algorithm Algorithm
+	public    string
+}
+
+// Algorithm implements Key.
+func (p pair) Algorithm() Algorithm { return p.algorithm }
+
+// Public implements Key.
+func (p pair) Public() string { return p.public }
 
 // largestRSA is the size of the largest RSA key in bits.
 const largestRSA = 4096
@@ -116,14 +137,14 @@ func localKey(signer crypto.Signer) (Key, error) {
 			return nil, err
 		}
 		public, err := publicPEM(&key.PublicKey)
-		return &rsaKey{key: key, algorithm: algorithm, public: public}, err
+		return &rsaKey{pair{algorithm, public}, key}, err
 	case *ecdsa.PrivateKey:
 		exchange, err := key.ECDH()
 		if err != nil {
 			return nil, errCurve
 		}
 		public, err := publicPEM(&key.PublicKey)
-		return &ecKey{key: exchange, algorithm: curveAlgorithm(exchange.Curve()), public: public}, err
+		return &ecKey{pair{curveAlgorithm(exchange.Curve()), public}, exchange}, err
 	default:
 		return nil, errors.New("is a key for signatures only, expected RSA, ECDSA, ML-KEM or X-Wing")
 	}
@@ -166,16 +187,9 @@ func encodePublic(der []byte) string {
 
 // rsaKey unwraps with RSA-OAEP.
 type rsaKey struct {
-	key       *rsa.PrivateKey
-	algorithm Algorithm
-	public    string
+	pair
+	key *rsa.PrivateKey
 }
-
-// Algorithm implements Key.
-func (k *rsaKey) Algorithm() Algorithm { return k.algorithm }
-
-// Public implements Key.
-func (k *rsaKey) Public() string { return k.public }
 
 var errType = errors.New("the data key is wrapped in another way than this key unwraps")
 
@@ -193,27 +207,16 @@ func (k *rsaKey) Unwrap(_ context.Context, wrapped Wrapped) ([]byte, error) {
 
 // ecKey unwraps with a key of ECDH, HKDF and AES-256-GCM.
 type ecKey struct {
-	key       *ecdh.PrivateKey
-	algorithm Algorithm
-	public    string
+	pair
+	key *ecdh.PrivateKey
 }
-
-// Algorithm implements Key.
-func (k *ecKey) Algorithm() Algorithm { return k.algorithm }
-
-// Public implements Key.
-func (k *ecKey) Public() string { return k.public }
 
 // Unwrap implements Key.
 func (k *ecKey) Unwrap(_ context.Context, wrapped Wrapped) ([]byte, error) {
 	if wrapped.Type != EC {
 		return nil, errType
 	}
-	public, err := parsePublic(wrapped.Ephemeral)
-	if err != nil {
-		return nil, err
-	}
-	ephemeral, err := exchangeKey(public)
+	ephemeral, err := wrapped.ephemeral()
 	if err != nil {
 		return nil, err
 	}
@@ -233,6 +236,17 @@ func openShared(secret, sealed []byte) ([]byte, error) {
 	}
 	defer clear(key)
 	return open(key, sealed)
+}
+
+// sealShared encrypts a data key for [openShared], and overwrites the shared secret.
+func sealShared(secret, dataKey []byte) ([]byte, error) {
+	key, err := derive(secret)
+	clear(secret)
+	if err != nil {
+		return nil, err
+	}
+	defer clear(key)
+	return seal(key, dataKey)
 }
 
 // rsaAlgorithm returns the algorithm of an RSA key.

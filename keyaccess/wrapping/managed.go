@@ -82,20 +82,13 @@ func Manage(ctx context.Context, finder Finder, name keys.Name) (Key, error) {
 
 // managedKey implements Managed.
 type managedKey struct {
-	finder    Finder
-	name      keys.Name
-	algorithm Algorithm
-	public    string
-	spki      [32]byte
-	size      int        // of an RSA modulus in bytes
-	curve     ecdh.Curve // of an EC key
+	pair
+	finder Finder
+	name   keys.Name
+	spki   [32]byte
+	size   int        // of an RSA modulus in bytes
+	curve  ecdh.Curve // of an EC key
 }
-
-// Algorithm implements Key.
-func (k *managedKey) Algorithm() Algorithm { return k.algorithm }
-
-// Public implements Key.
-func (k *managedKey) Public() string { return k.public }
 
 // Identity implements Managed.
 func (k *managedKey) Identity() []byte {
@@ -117,11 +110,7 @@ func (k *managedKey) Unwrap(ctx context.Context, wrapped Wrapped) ([]byte, error
 		}
 		return key.Decrypter().DecryptOAEP(ctx, crypto.SHA1, wrapped.Key)
 	}
-	public, err := parsePublic(wrapped.Ephemeral)
-	if err != nil {
-		return nil, err
-	}
-	ephemeral, err := exchangeKey(public)
+	ephemeral, err := wrapped.ephemeral()
 	if err != nil {
 		return nil, err
 	}
@@ -153,15 +142,12 @@ func (k *managedKey) find(ctx context.Context) (*keys.Key, error) {
 }
 
 // Pending returns a key that its key manager has not given yet, because of an error. It has no algorithm, and unwraps nothing.
-func Pending(because error) Key { return pending{because} }
+func Pending(because error) Key { return pending{because: because} }
 
-type pending struct{ because error }
-
-// Algorithm implements Key.
-func (p pending) Algorithm() Algorithm { return "" }
-
-// Public implements Key.
-func (p pending) Public() string { return "" }
+type pending struct {
+	pair    // nothing is known of the key
+	because error
+}
 
 // Unwrap implements Key.
 func (p pending) Unwrap(context.Context, Wrapped) ([]byte, error) {

@@ -81,20 +81,18 @@ func newECRecipient(key *ecdh.PublicKey) (*Recipient, error) {
 		if err != nil {
 			return nil, err
 		}
-		wrappingKey, err := derive(secret)
-		clear(secret)
-		if err != nil {
-			return nil, err
-		}
-		defer clear(wrappingKey)
-		return seal(wrappingKey, dataKey)
+		return sealShared(secret, dataKey)
 	}}, nil
 }
 
 func wrapMLKEM(key crypto.Encapsulator, dataKey []byte) ([]byte, error) {
 	shared, encapsulated := key.Encapsulate()
 	defer clear(shared)
-	return wrapEncapsulated(shared, encapsulated, dataKey)
+	sealed, err := seal(shared, dataKey)
+	if err != nil {
+		return nil, err
+	}
+	return asn1.Marshal(envelope{encapsulated, sealed})
 }
 
 func wrapXWing(key *xwingPublic, dataKey []byte) ([]byte, error) {
@@ -102,21 +100,11 @@ func wrapXWing(key *xwingPublic, dataKey []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer clear(shared)
-	wrappingKey, err := derive(shared)
+	sealed, err := sealShared(shared, dataKey)
 	if err != nil {
 		return nil, err
 	}
-	defer clear(wrappingKey)
-	return wrapEncapsulated(wrappingKey, encapsulated, dataKey)
-}
-
-func wrapEncapsulated(wrappingKey, encapsulated, dataKey []byte) ([]byte, error) {
-	sealed, err := seal(wrappingKey, dataKey)
-	if err != nil {
-		return nil, err
-	}
-	return asn1.Marshal(envelope{Encapsulated: encapsulated, Sealed: sealed})
+	return asn1.Marshal(envelope{encapsulated, sealed})
 }
 
 // Wrap wraps a data key for the client.

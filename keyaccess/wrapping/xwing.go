@@ -48,7 +48,7 @@ func newXWingKey(seed []byte) (Key, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &kemKey{key: &xwingPrivate{pq, classic}, algorithm: XWing, public: public}, nil
+	return &kemKey{pair{XWing, public}, &xwingPrivate{pq, classic}}, nil
 }
 
 // Decapsulate returns the shared secret of a ciphertext.
