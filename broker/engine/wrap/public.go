@@ -23,6 +23,7 @@ type Public struct {
 	kind algorithm.WrappingKey
 	rsa  *rsa.PublicKey // nil for HPKE
 	hpke hpke.PublicKey // nil for RSA
+	kdf  hpke.KDF       // of HPKE
 }
 
 // NewPublic returns the public key for wrapping: of type [*rsa.PublicKey] with at least 2048
@@ -65,7 +66,7 @@ func newHPKE(key hpke.PublicKey, err error) (*Public, error) {
 	}
 	for _, suite := range suites {
 		if suite.kem.ID() == key.KEM().ID() {
-			return &Public{kind: suite.kind, hpke: key}, nil
+			return &Public{kind: suite.kind, hpke: key, kdf: suite.kdf}, nil
 		}
 	}
 	if key.KEM().ID() == hpke.DHKEM(ecdh.X25519()).ID() {
@@ -90,15 +91,6 @@ var suites = []suite{
 	{algorithm.MLKEMX25519WrappingKey, hpke.MLKEM768X25519(), hpke.HKDFSHA256()},
 }
 
-func (p *Public) kdf() hpke.KDF {
-	for _, suite := range suites {
-		if suite.kind == p.kind {
-			return suite.kdf
-		}
-	}
-	panic("wrap: the kind of key has no suite")
-}
-
 // Kind returns the kind of the key.
 func (p *Public) Kind() algorithm.WrappingKey { return p.kind }
 
@@ -112,7 +104,7 @@ func (p *Public) Wrap(with algorithm.Wrapping, key, additional []byte) ([]byte, 
 		return nil, err
 	}
 	if p.rsa == nil {
-		return hpke.Seal(p.hpke, p.kdf(), hpke.AES256GCM(), additional, key)
+		return hpke.Seal(p.hpke, p.kdf, hpke.AES256GCM(), additional, key)
 	}
 	hash := with.OAEPHash()
 	if most := p.rsa.Size() - 2*hash.Size() - 2; len(key) > most {
@@ -182,7 +174,7 @@ func (p *Private) Unwrap(with algorithm.Wrapping, wrapped, additional []byte) ([
 		return nil, ErrUnwrap
 	}
 	if p.rsa == nil {
-		return unwrapped(hpke.Open(p.hpke, p.kdf(), hpke.AES256GCM(), additional, wrapped))
+		return unwrapped(hpke.Open(p.hpke, p.kdf, hpke.AES256GCM(), additional, wrapped))
 	}
 	// RFC 8017, section 7.1.2, step 1b. Go's package also takes a shorter ciphertext.
 	if len(wrapped) != p.Public.rsa.Size() {
