@@ -4,6 +4,8 @@ package subject
 
 import (
 	"encoding/asn1"
+	"errors"
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -98,17 +100,17 @@ func parseType(text string) (attribute, error) {
 		return a, nil
 	}
 	if text == "" {
-		return attribute{}, problem("an attribute without a type, expected one such as \"CN=\"")
+		return attribute{}, errors.New("an attribute without a type, expected one such as \"CN=\"")
 	}
 	if !isType(text) {
-		return attribute{}, problem("an attribute type that is neither a name nor an object identifier, expected one such as \"CN=\"")
+		return attribute{}, errors.New("an attribute type that is neither a name nor an object identifier, expected one such as \"CN=\"")
 	}
 	if text[0] < '0' || text[0] > '9' {
-		return attribute{}, problem("unknown attribute type %q, expected CN, O, OU, C, ST, L or another of RFC 4519, or a dotted object identifier", text)
+		return attribute{}, fmt.Errorf("unknown attribute type %q, expected CN, O, OU, C, ST, L or another of RFC 4519, or a dotted object identifier", text)
 	}
 	id, ok := parseObjectIdentifier(text)
 	if !ok {
-		return attribute{}, problem("attribute type %q is not an object identifier, expected one such as 2.5.4.3", text)
+		return attribute{}, fmt.Errorf("attribute type %q is not an object identifier, expected one such as 2.5.4.3", text)
 	}
 	return attribute{id: id}, nil
 }

@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"encoding/asn1"
 	"encoding/hex"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -22,8 +24,9 @@ type (
 )
 
 // Parse returns the DER of a distinguished name that is written as text. It is a Name of RFC
-// 5280, section 4.1.2.4. Errors are one sentence that says what to write instead. They do not
-// quote values.
+// 5280, section 4.1.2.4. Errors are one sentence that says what to write instead, without the
+// name of the field, which the caller adds. They may quote types of attributes, but not values: a
+// client may have put a secret here by mistake.
 func Parse(text string) ([]byte, error) {
 	p := parser{rest: text}
 	var name []relativeDistinguishedNameSET
@@ -41,7 +44,7 @@ func Parse(text string) ([]byte, error) {
 		p.rest = p.rest[1:] // the comma
 	}
 	if len(name) == 0 {
-		return nil, problem("names nothing, expected attributes such as \"CN=api.example.com,O=Example\"")
+		return nil, errors.New("names nothing, expected attributes such as \"CN=api.example.com,O=Example\"")
 	}
 	return asn1.Marshal(name)
 }
@@ -66,7 +69,7 @@ func (p *parser) next() (relativeDistinguishedNameSET, error) {
 			return nil, err
 		}
 		if slices.ContainsFunc(set, func(other attributeTypeAndValue) bool { return sameAttribute(a, other) }) {
-			return nil, problem("one component has the attribute %s twice with the same value", a.Type)
+			return nil, fmt.Errorf("one component has the attribute %s twice with the same value", a.Type)
 		}
 		set = append(set, a)
 		if p.rest == "" || p.rest[0] == ',' {
@@ -85,7 +88,7 @@ func sameAttribute(a, b attributeTypeAndValue) bool {
 func (p *parser) attribute() (attributeTypeAndValue, error) {
 	name, value, found := strings.Cut(p.rest, "=")
 	if !found || strings.Contains(name, ",") {
-		return attributeTypeAndValue{}, problem("component %d has no \"=\", expected an attribute such as \"CN=api.example.com\"; a comma inside a value is written \"\\,\"", p.component)
+		return attributeTypeAndValue{}, fmt.Errorf("component %d has no \"=\", expected an attribute such as \"CN=api.example.com\"; a comma inside a value is written \"\\,\"", p.component)
 	}
 	name = strings.TrimSpace(name)
 	kind, err := parseType(name)
@@ -131,9 +134,9 @@ func (p *parser) text(name string) (string, error) {
 			kept = len(text)
 			continue
 		case c == '"':
-			return "", problem("the value of %s has an unescaped quotation mark, expected \"\\\"\"; values are not quoted, a comma inside one is written \"\\,\"", name)
+			return "", fmt.Errorf("the value of %s has an unescaped quotation mark, expected \"\\\"\"; values are not quoted, a comma inside one is written \"\\,\"", name)
 		case c == ';':
-			return "", problem("the value of %s has an unescaped semicolon, expected a comma between attributes, or \"\\;\" for the character", name)
+			return "", fmt.Errorf("the value of %s has an unescaped semicolon, expected a comma between attributes, or \"\\;\" for the character", name)
 		case strings.IndexByte(blank, c) >= 0:
 			text = append(text, c)
 		default:
@@ -165,7 +168,7 @@ func (p *parser) escape(name string) (byte, error) {
 			return b[0], nil
 		}
 	}
-	return 0, problem("the value of %s has a backslash that escapes nothing, expected a special character or two hexadecimal digits after it, or \"\\\\\" for the character", name)
+	return 0, fmt.Errorf("the value of %s has a backslash that escapes nothing, expected a special character or two hexadecimal digits after it, or \"\\\\\" for the character", name)
 }
 
 // blank are the characters that have no meaning around names and values.

@@ -11,11 +11,6 @@ import (
 	"unicode/utf8"
 )
 
-// problem returns an error about the text. Its message is one sentence without the name of the
-// field, which the caller adds. It may quote types of attributes, but not values: a client may
-// have put a secret here by mistake.
-func problem(format string, arguments ...any) error { return fmt.Errorf(format, arguments...) }
-
 // encode returns the encoded value.
 func (a attribute) encode(name, text string) (asn1.RawValue, error) {
 	if err := a.check(name, text); err != nil {
@@ -34,17 +29,17 @@ func (a attribute) encode(name, text string) (asn1.RawValue, error) {
 func (a attribute) check(name, text string) error {
 	switch {
 	case text == "":
-		return problem("%s has no value", name)
+		return fmt.Errorf("%s has no value", name)
 	case !utf8.ValidString(text):
-		return problem("the value of %s is not UTF-8", name)
+		return fmt.Errorf("the value of %s is not UTF-8", name)
 	case strings.ContainsFunc(text, unicode.IsControl):
-		return problem("the value of %s has a control character", name)
+		return fmt.Errorf("the value of %s has a control character", name)
 	case a.encoding == printable && !isPrintableString(text):
-		return problem("the value of %s has a character that the attribute cannot have, expected only letters, digits, spaces and '()+,-./:=? of ASCII", name)
+		return fmt.Errorf("the value of %s has a character that the attribute cannot have, expected only letters, digits, spaces and '()+,-./:=? of ASCII", name)
 	case a.encoding == ia5 && strings.ContainsFunc(text, func(r rune) bool { return r > unicode.MaxASCII }):
-		return problem("the value of %s has a character that the attribute cannot have, expected only characters of ASCII", name)
+		return fmt.Errorf("the value of %s has a character that the attribute cannot have, expected only characters of ASCII", name)
 	case a.length != 0 && len(text) != a.length:
-		return problem("the value of %s has %d characters, expected %d", name, len(text), a.length)
+		return fmt.Errorf("the value of %s has %d characters, expected %d", name, len(text), a.length)
 	}
 	return nil
 }
@@ -68,13 +63,13 @@ func isPrintableString(text string) bool {
 func (a attribute) decodeHex(name, digits string) (asn1.RawValue, error) {
 	der, err := hex.DecodeString(digits)
 	if err != nil {
-		return asn1.RawValue{}, problem("the value of %s begins with \"#\", expected pairs of hexadecimal digits after it, or \"\\#\" for the character", name)
+		return asn1.RawValue{}, fmt.Errorf("the value of %s begins with \"#\", expected pairs of hexadecimal digits after it, or \"\\#\" for the character", name)
 	}
 	const want = "expected the DER of one UTF8String, PrintableString or IA5String"
 	var value asn1.RawValue
 	rest, err := asn1.Unmarshal(der, &value)
 	if err != nil || len(rest) > 0 || value.Class != asn1.ClassUniversal || value.IsCompound {
-		return asn1.RawValue{}, problem("the value of %s is in hexadecimal, %s", name, want)
+		return asn1.RawValue{}, fmt.Errorf("the value of %s is in hexadecimal, %s", name, want)
 	}
 	fits := false
 	text := string(value.Bytes)
@@ -88,7 +83,7 @@ func (a attribute) decodeHex(name, digits string) (asn1.RawValue, error) {
 		fits = fits && !strings.ContainsFunc(text, func(r rune) bool { return r > unicode.MaxASCII })
 	}
 	if !fits {
-		return asn1.RawValue{}, problem("the value of %s is in hexadecimal and of another type than the attribute's, %s as the attribute needs it", name, want)
+		return asn1.RawValue{}, fmt.Errorf("the value of %s is in hexadecimal and of another type than the attribute's, %s as the attribute needs it", name, want)
 	}
 	return asn1.RawValue{FullBytes: der}, a.check(name, text)
 }
