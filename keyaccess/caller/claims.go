@@ -3,6 +3,7 @@
 package caller
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"math"
@@ -155,10 +156,7 @@ func (c *claims) check(audiences []string, now time.Time, skew time.Duration) *E
 
 // client returns the program that the caller uses.
 func (c *claims) client() string {
-	if c.clientID != "" {
-		return c.clientID
-	}
-	return c.authorizedParty
+	return cmp.Or(c.clientID, c.authorizedParty)
 }
 
 // boundTo returns the thumbprint of the key that the token is bound to (RFC 9449, section 6.1), or nothing.

@@ -3,6 +3,7 @@
 package caller
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -104,20 +105,16 @@ func (c *Config) complete() ([]base, error) {
 		return nil, errors.New("found no issuer, expected at least one")
 	}
 	for _, limit := range []struct {
-		name            string
-		value           *time.Duration
-		normal, maximum time.Duration
-	}{{"Skew", &c.Skew, DefaultSkew, maxSkew}, {"ProofAge", &c.ProofAge, DefaultProofAge, maxSkew}} {
-		if *limit.value == 0 {
-			*limit.value = limit.normal
-		}
-		if *limit.value < time.Second || *limit.value > limit.maximum {
-			return nil, fmt.Errorf("%s is %s, expected a duration from 1s to %s", limit.name, *limit.value, limit.maximum)
+		name   string
+		value  *time.Duration
+		normal time.Duration
+	}{{"Skew", &c.Skew, DefaultSkew}, {"ProofAge", &c.ProofAge, DefaultProofAge}} {
+		*limit.value = cmp.Or(*limit.value, limit.normal)
+		if *limit.value < time.Second || *limit.value > maxSkew {
+			return nil, fmt.Errorf("%s is %s, expected a duration from 1s to %s", limit.name, *limit.value, maxSkew)
 		}
 	}
-	if c.Replays == 0 {
-		c.Replays = DefaultReplays
-	}
+	c.Replays = cmp.Or(c.Replays, DefaultReplays)
 	if c.Replays < 2 {
 		return nil, fmt.Errorf("the field Replays is %d, expected at least 2", c.Replays)
 	}
@@ -168,12 +165,8 @@ func (i *Issuer) complete() error {
 			return fmt.Errorf("found the algorithm %.40q, expected some of %s", name, strings.Join(Algorithms, ", "))
 		}
 	}
-	if i.RefreshKeys == 0 {
-		i.RefreshKeys = DefaultRefreshKeys
-	}
-	if i.KeepKeys == 0 {
-		i.KeepKeys = max(DefaultKeepKeys, i.RefreshKeys)
-	}
+	i.RefreshKeys = cmp.Or(i.RefreshKeys, DefaultRefreshKeys)
+	i.KeepKeys = cmp.Or(i.KeepKeys, max(DefaultKeepKeys, i.RefreshKeys))
 	if i.RefreshKeys < time.Minute || i.KeepKeys < i.RefreshKeys || i.KeepKeys > 24*time.Hour {
 		return fmt.Errorf("RefreshKeys is %s and KeepKeys %s, expected 1m or more, and from RefreshKeys to 24h", i.RefreshKeys, i.KeepKeys)
 	}
@@ -215,7 +208,7 @@ func parseBase(text string) (base, error) {
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil || strings.ContainsAny(text, "?#") {
 		return base{}, errors.New("expected a URL such as https://keys.example, without user, query and fragment")
 	}
-	b := base{origin: normalOrigin(u.Scheme, u.Host), path: strings.TrimSuffix(u.EscapedPath(), "/")}
+	b := base{origin: Origin(u.Scheme, u.Host), path: strings.TrimSuffix(u.EscapedPath(), "/")}
 	if b.path != "" {
 		normal, ok := session.NormalPath(b.path)
 		if !ok || normal != b.path {

@@ -42,6 +42,8 @@ type keySource struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	flying sync.WaitGroup
+	// waiting has an element for each call of a stranger that waits for keys.
+	waiting chan struct{}
 
 	mu sync.Mutex
 	// keys are the keys of the last successful request, which was made at the time fetched.
@@ -53,8 +55,6 @@ type keySource struct {
 	flight chan struct{}
 	// failed says that the last request for keys has failed.
 	failed bool
-	// waiting is the number of calls that wait for keys.
-	waiting int
 }
 
 func newKeySource(settings Issuer, now func() time.Time, log *slog.Logger) (*keySource, error) {
@@ -62,7 +62,7 @@ func newKeySource(settings Issuer, now func() time.Time, log *slog.Logger) (*key
 	if err != nil {
 		return nil, err
 	}
-	i := &keySource{Issuer: settings, discovery: discoveryPath, client: client, now: now, log: log.With("issuer", settings.URL)}
+	i := &keySource{Issuer: settings, discovery: discoveryPath, client: client, now: now, log: log.With("issuer", settings.URL), waiting: make(chan struct{}, maxWaiting)}
 	i.ctx, i.cancel = context.WithCancel(context.Background())
 	return i, nil
 }
@@ -115,11 +115,16 @@ func (i *keySource) current(ctx context.Context) ([]publicKey, error) {
 func (i *keySource) until(ctx context.Context, asked bool, enough func([]publicKey) bool) ([]publicKey, *Error) {
 	for waited := false; ; waited = true {
 		keys, flight := i.look(enough)
-		if !waited {
-			i.count(keys != nil && enough(keys))
+		hit := keys != nil && enough(keys)
+		switch {
+		case waited:
+		case hit:
+			i.hits.Add(1)
+		default:
+			i.misses.Add(1)
 		}
 		switch {
-		case keys != nil && enough(keys):
+		case hit:
 			return keys, nil
 		case flight == nil || waited:
 			if keys == nil {
@@ -133,22 +138,15 @@ func (i *keySource) until(ctx context.Context, asked bool, enough func([]publicK
 	}
 }
 
-// count counts a use of keys.
-func (i *keySource) count(hit bool) {
-	if hit {
-		i.hits.Add(1)
-	} else {
-		i.misses.Add(1)
-	}
-}
-
 // wait waits for the end of a request for keys. Few calls may wait that strangers can make.
 func (i *keySource) wait(ctx context.Context, flight chan struct{}, asked bool) *Error {
 	if !asked {
-		if !i.enter() {
+		select {
+		case i.waiting <- struct{}{}:
+			defer func() { <-i.waiting }()
+		default:
 			return unavailable("the service asks the issuer for its keys, and enough calls wait for them")
 		}
-		defer i.leave()
 	}
 	select {
 	case <-flight:
@@ -163,23 +161,6 @@ func (i *keySource) hasFailed() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.failed
-}
-
-// enter reports whether one more call may wait for keys. Then it has to call leave.
-func (i *keySource) enter() bool {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.waiting == maxWaiting {
-		return false
-	}
-	i.waiting++
-	return true
-}
-
-func (i *keySource) leave() {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.waiting--
 }
 
 // look returns the keys that may be used, and the request that is under way. It begins one if the keys are old or not
@@ -197,15 +178,13 @@ func (i *keySource) look(enough func([]publicKey) bool) ([]publicKey, chan struc
 	}
 	if i.flight == nil && !now.Before(i.notBefore) && i.ctx.Err() == nil {
 		i.flight = make(chan struct{})
-		i.flying.Add(1)
-		go i.refresh(i.flight)
+		i.flying.Go(i.refresh)
 	}
 	return keys, i.flight
 }
 
 // refresh fetches the keys. After an error, the last good keys stay.
-func (i *keySource) refresh(flight chan struct{}) {
-	defer i.flying.Done()
+func (i *keySource) refresh() {
 	keys, skipped, err := i.fetch(i.ctx)
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -222,6 +201,6 @@ func (i *keySource) refresh(flight chan struct{}) {
 		i.keys, i.fetched, i.notBefore = keys, now, now.Add(fetchFloor)
 		i.fetches.Add(1)
 	}
+	close(i.flight)
 	i.flight = nil
-	close(flight)
 }

@@ -126,7 +126,7 @@ func (v *Verifier) isFor(claimed, requested string) bool {
 		return false
 	}
 	authority, path := splitAuthority(rest)
-	origin := normalOrigin(scheme, authority)
+	origin := Origin(scheme, authority)
 	claimedPath, clear := session.NormalPath(path)
 	if !clear {
 		return false
@@ -168,8 +168,8 @@ func withoutQuery(text string) string {
 	return text
 }
 
-// normalOrigin returns scheme and authority in normal form: lower case, without the port that the scheme implies.
-func normalOrigin(scheme, authority string) string {
+// Origin returns scheme and authority of a URL in normal form: lower case, without the port that the scheme implies.
+func Origin(scheme, authority string) string {
 	scheme, authority = strings.ToLower(scheme), strings.ToLower(authority)
 	switch scheme {
 	case "https":

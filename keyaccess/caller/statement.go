@@ -141,6 +141,3 @@ func (s *Statements) Open(ctx context.Context, text, kind string, asked bool) (b
 func invalidStatement(text string) *Error {
 	return &Error{Reason: InvalidToken, text: "the statement of the peer " + text}
 }
-
-// Origin returns scheme, host and port of a URL in normal form: lower case, without the port that the scheme implies.
-func Origin(scheme, host string) string { return normalOrigin(scheme, host) }

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 )
@@ -158,7 +157,7 @@ func (v *Verifier) verify(ctx context.Context, request Request, scheme, text str
 	if refused != nil {
 		return Caller{}, refused
 	}
-	switch v.replays.add(proof.identity(bound), callerIdentity(found), proof.issued(), v.config.Now()) {
+	switch v.replays.add(proof.identity(bound), identityOf(found.Issuer, found.Subject), proof.issued(), v.config.Now()) {
 	case replayed:
 		return Caller{}, invalidProof("the proof was used before")
 	case forgotten:
@@ -183,11 +182,6 @@ func checkPlain(from *keySource, bound string, proofs int) *Error {
 	return nil
 }
 
-// callerIdentity returns what one caller has in the table of proofs.
-func callerIdentity(c Caller) identity {
-	return identityOf(c.Issuer, c.Subject)
-}
-
 // identityOf returns a hash of texts. Lengths keep different texts apart.
 func identityOf(texts ...string) identity {
 	hash := sha256.New()
@@ -207,7 +201,7 @@ func splitAuthorization(value string) (scheme, token string, refused *Error) {
 	}
 	scheme, token, _ = strings.Cut(value, " ")
 	scheme = strings.ToLower(scheme)
-	if !slices.Contains([]string{schemeBearer, schemeDPoP}, scheme) {
+	if scheme != schemeBearer && scheme != schemeDPoP {
 		return "", "", &Error{Reason: Missing, text: "found another scheme in the header Authorization, expected DPoP or Bearer"}
 	}
 	token = strings.TrimLeft(token, " ")

@@ -150,7 +150,7 @@ func (a *Asking) exchange(ctx context.Context, asked *peer, wanted []Object) (*r
 	}
 	sent := header{Issuer: a.peers.config.URL, Audience: asked.URL, ID: rand.Text(), IssuedAt: a.peers.config.Now().Unix()}
 	digest := sha256.Sum256([]byte(a.request.Signed))
-	statement, err := a.peers.requests.sign(forward{
+	statement, err := sign(a.peers.requests, forward{
 		header: sent, Via: append(slices.Clone(a.request.Via), a.peers.config.URL),
 		Authorization: a.request.Authorization, Proof: a.request.Proof, Path: a.request.Path, Digest: digest[:], Objects: places,
 	})

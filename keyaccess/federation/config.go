@@ -3,6 +3,7 @@
 package federation
 
 import (
+	"cmp"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -66,12 +67,8 @@ func (c *Config) complete() error {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	if c.Depth == 0 {
-		c.Depth = DefaultDepth
-	}
-	if c.Retry == 0 {
-		c.Retry = DefaultRetry
-	}
+	c.Depth = cmp.Or(c.Depth, DefaultDepth)
+	c.Retry = cmp.Or(c.Retry, DefaultRetry)
 	own, ok := origin(c.URL)
 	switch {
 	case !ok || own != c.URL:
@@ -94,9 +91,7 @@ func (c *Config) complete() error {
 	seen := map[string]bool{own: true}
 	for i := range c.Peers {
 		p := &c.Peers[i]
-		if p.Timeout == 0 {
-			p.Timeout = DefaultTimeout
-		}
+		p.Timeout = cmp.Or(p.Timeout, DefaultTimeout)
 		if p.Timeout < 10*time.Millisecond || p.Timeout > MaxTimeout {
 			return fmt.Errorf("peers[%d].timeout: found %s, expected 10ms to %s", i, p.Timeout, MaxTimeout)
 		}

@@ -116,7 +116,7 @@ func (p *Peers) check(found *forward, paths []string, verifiers map[string]verif
 // Reply returns the statement with the results for a request, in the order of its objects. sessionKey is the ephemeral public key
 // in PEM that an EC client needs, or empty.
 func (p *Peers) Reply(to *Forwarded, sessionKey string, found []Result) (string, error) {
-	return p.replies.sign(results{
+	return sign(p.replies, results{
 		header:     header{Issuer: p.config.URL, Audience: to.By, ID: to.id, IssuedAt: p.config.Now().Unix()},
 		SessionKey: sessionKey, Results: found,
 	})

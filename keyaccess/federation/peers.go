@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/go-jose/go-jose/v4"
 	"github.com/sony/gobreaker/v2"
 
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/caller"
@@ -40,8 +41,8 @@ const maxProofs = 1 << 18
 type Peers struct {
 	config     Config
 	statements *caller.Statements
-	requests   *signer
-	replies    *signer
+	requests   jose.Signer
+	replies    jose.Signer
 	metadata   []byte
 	keys       []byte
 

@@ -69,29 +69,23 @@ type Result struct {
 	Error string `json:"error,omitempty"`
 }
 
-// signer signs statements.
-type signer struct {
-	jose jose.Signer
-	kind string
-}
-
 // newSigner returns a signer of statements of a kind.
-func newSigner(key crypto.Signer, kind string) (*signer, error) {
+func newSigner(key crypto.Signer, kind string) (jose.Signer, error) {
 	id, err := keyID(key)
 	if err != nil {
 		return nil, err
 	}
 	options := (&jose.SignerOptions{}).WithType(jose.ContentType(kind))
-	made, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.SignatureAlgorithm(algorithm(key)), Key: jose.JSONWebKey{Key: key, KeyID: id}}, options)
-	return &signer{made, kind}, err
+	return jose.NewSigner(jose.SigningKey{Algorithm: jose.SignatureAlgorithm(algorithm(key)), Key: jose.JSONWebKey{Key: key, KeyID: id}}, options)
 }
 
-func (s *signer) sign(claims any) (string, error) {
+// sign returns the statement with the claims.
+func sign(by jose.Signer, claims any) (string, error) {
 	payload, err := json.Marshal(claims)
 	if err != nil {
 		return "", err
 	}
-	signed, err := s.jose.Sign(payload)
+	signed, err := by.Sign(payload)
 	if err != nil {
 		return "", err
 	}
