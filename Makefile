@@ -61,8 +61,8 @@ build-openssl: ## Build the broker and the key gateway with TLS by OpenSSL as dy
 	$(OPENSSL) $(BUILD) $(WITH_OPENSSL) -o $(BIN)/openssl/ ./cmd/broker ./cmd/gateway
 
 .PHONY: krew
-krew: ## Build the kubectl plugin for each platform and the manifest for krew into dist/krew (VERSION=v0.2.0 URL=https://…).
-	go run ./hack/krew --version "$(VERSION)" --url "$(URL)"
+krew: ## Build the kubectl plugin for each platform and the manifest for krew into dist/krew, from the commit (URL=https://…).
+	hack/release/release --parts plugin --out dist/krew --url "$(URL)"
 
 .PHONY: release
 release: ## Build all files of a release from the commit into dist/release: programs, images, chart, clients, SBOMs, provenance, checksums (some minutes). RELEASE="--key FILE" to sign.

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net/url"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -130,6 +131,9 @@ func parseOptions(arguments []string) (options, error) {
 			return o, fmt.Errorf("--parts names %q, expected some of %s", name, strings.Join(names, ", "))
 		}
 		o.parts = append(o.parts, name)
+	}
+	if at, err := url.Parse(o.url); o.url != "" && (err != nil || at.Scheme != "https" || at.Host == "") {
+		return o, fmt.Errorf("--url is %q, expected the https URL of a folder", o.url)
 	}
 	var err error
 	o.out, err = filepath.Abs(o.out)

@@ -41,12 +41,6 @@ func (r *release) images(ctx context.Context) (err error) {
 // imageTag returns the tag of the images of a version: the appVersion of its chart, which asks for them by it.
 func imageTag(version string) string { return strings.TrimPrefix(version, "v") }
 
-// plugin builds the archives and the manifest of the kubectl plugin.
-func (r *release) plugin(ctx context.Context) error {
-	_, err := output(ctx, r.root, "go", "run", "./hack/krew", "--version", r.version, "--url", r.url, "--out", r.out)
-	return err
-}
-
 // lift moves the files with a suffix from a subfolder of the release into the release, with the name of the project in front. Then
 // it removes the subfolder with all other files.
 func (r *release) lift(folder, suffix string) error {

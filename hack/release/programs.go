@@ -17,8 +17,7 @@ import (
 	"time"
 )
 
-// program is a program that a release has for some platforms. The kubectl plugin is not one of these programs, because hack/krew
-// packs it.
+// program is a program that a release has for some platforms. The kubectl plugin is not one of these programs: see krew.go.
 type program struct {
 	name      string
 	platforms []platform
@@ -43,23 +42,15 @@ func (r *release) programs(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	license, err := os.ReadFile(filepath.Join(r.root, "LICENSE"))
-	if err != nil {
-		return err
-	}
 	for _, program := range programs {
 		for _, p := range program.platforms {
 			name := fmt.Sprintf("%s-%s-%s-%s", program.name, r.version, p.os, p.arch)
 			progress("%s", name)
 			binary := filepath.Join(folder, name)
-			if err := r.build(ctx, program.name, p, binary); err != nil {
+			if err := r.build(ctx, program.name, p, "v1.0.0", binary); err != nil {
 				return err
 			}
-			content, err := os.ReadFile(binary)
-			if err != nil {
-				return err
-			}
-			archive, err := tarGz([]file{{program.name, 0o755, content}, {"LICENSE", 0o644, license}})
+			archive, err := r.pack(program.name, binary)
 			if err != nil {
 				return err
 			}
@@ -77,14 +68,27 @@ func (r *release) programs(ctx context.Context) (err error) {
 	return nil
 }
 
-// build compiles a program with the flags of images, see hack/image.
-func (r *release) build(ctx context.Context, name string, p platform, to string) error {
+// build compiles a program with the flags of images, see hack/image. fips is the version of the Go Cryptographic Module, or off.
+func (r *release) build(ctx context.Context, name string, p platform, fips, to string) error {
 	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-tags", "grpcnotrace",
 		"-ldflags", "-s -w -X main.version="+r.version, "-o", to, "./cmd/"+name)
 	command.Dir = r.root
-	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+p.os, "GOARCH="+p.arch, "GOFLAGS=", "GOWORK=off", "GOFIPS140=v1.0.0")
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+p.os, "GOARCH="+p.arch, "GOFLAGS=", "GOWORK=off", "GOFIPS140="+fips)
 	_, err := printed(command)
 	return err
+}
+
+// pack packs a program and the license.
+func (r *release) pack(name, binary string) ([]byte, error) {
+	content, err := os.ReadFile(binary)
+	if err != nil {
+		return nil, err
+	}
+	license, err := os.ReadFile(filepath.Join(r.root, "LICENSE"))
+	if err != nil {
+		return nil, err
+	}
+	return tarGz([]file{{name, 0o755, content}, {"LICENSE", 0o644, license}})
 }
 
 // file is a file of an archive.

@@ -179,6 +179,7 @@ func TestAPackageWithoutItsCodeIsRefused(t *testing.T) {
 func TestWrongOptionsAreRefusedWithWhatWasExpected(t *testing.T) {
 	for sentence, test := range map[string]struct{ arguments, want string }{
 		"a part that there is not": {"--parts=chart,charts", `--parts names "charts", expected some of programs, images, chart, plugin, clients`},
+		"a URL without encryption": {"--url=http://example.com", `--url is "http://example.com", expected the https URL of a folder`},
 		"an argument":              {"v1.2.3", `found the argument "v1.2.3", expected options only; --help shows them`},
 	} {
 		t.Run(sentence, func(t *testing.T) {
