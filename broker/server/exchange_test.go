@@ -9,7 +9,6 @@ import (
 	"errors"
 	"io"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -247,29 +246,6 @@ func TestOneMessageMayHaveCallsOfEveryOperation(t *testing.T) {
 		`crypto_broker_requests_total{code="OK",operation="SignData",profile="Own"} 1`,
 		`crypto_broker_requests_total{code="FailedPrecondition",operation="SignCertificate",profile="P"} 1`,
 		`crypto_broker_requests_in_flight 0`)
-}
-
-func TestRepliesToManyCallsOfOneMessageComeInParts(t *testing.T) {
-	b := start(t, exchangeProfiles)
-	e := exchange(t, connect(t, b.socket("")))
-	var calls []message
-	for id := range uint64(100) {
-		calls = append(calls, hashCall(id+1, "P", "abc"))
-	}
-	e.send(calls...)
-	var parts []int
-	for replies := 0; replies < len(calls); {
-		if _, _, err := e.next(); err != nil {
-			t.Fatal(err)
-		}
-		part := 1 + len(e.queue)
-		e.queue = nil
-		parts = append(parts, part)
-		replies += part
-	}
-	if want := []int{16, 16, 16, 16, 16, 16, 4}; !slices.Equal(parts, want) {
-		t.Errorf("the messages had %d replies, expected %d", parts, want)
-	}
 }
 
 func TestHashesAndSlowSignaturesAllComeBack(t *testing.T) {

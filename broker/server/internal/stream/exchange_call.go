@@ -4,7 +4,6 @@ package stream
 
 import (
 	"errors"
-	"runtime"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -212,18 +211,15 @@ func (s *streamService) run(method *rpc.ExchangedMethod, c *handlers.Call, reque
 	return method.Run(c, request)
 }
 
-// reply keeps a reply of the reader until there are repliesAtOnce, all calls of the message are
-// served, or the buffer is full.
+// reply keeps a reply of the reader until all calls of the message are served, or the
+// buffer is full.
 func (x *exchange) reply(r encodedReply) {
 	if !x.quickReplies.room(r.whole) {
 		x.broken = x.sendQuick()
 		x.quickReplies.room(r.whole)
 	}
 	*x.quickReplies.buffer = r.append(*x.quickReplies.buffer)
-	if x.made++; x.made%repliesAtOnce == 0 {
-		x.broken = x.sendQuick()
-		runtime.Gosched() // gRPC writes the replies before the reader serves more calls
-	}
+	x.made++
 }
 
 // queueQuick queues the reader's replies. The caller has locked x.mu.

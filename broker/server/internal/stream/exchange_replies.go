@@ -35,10 +35,6 @@ const (
 	// maxLeft is the maximum number of consecutive messages whose replies the reader leaves to
 	// the writer. So the client gets some replies while it sends.
 	maxLeft = 16
-	// repliesAtOnce is the number of replies of the reader after which it sends them, even if the
-	// message has more calls. So a client with many calls makes new ones while the broker serves
-	// the rest.
-	repliesAtOnce = 16
 	// manyReplies is the smallest number of replies that the reader sends itself.
 	manyReplies = 4
 )
@@ -51,11 +47,11 @@ type replies struct {
 	held holding
 }
 
-// room reports whether the buffer has room for size bytes. If there is none, it takes a buffer
-// that has room for repliesAtOnce replies of this size, but not more than a shared one.
+// room reports whether the buffer has room for size bytes. It takes a buffer if there is
+// none.
 func (r *replies) room(size int) bool {
 	if r.buffer == nil {
-		r.buffer = buffers.Pool.Get(max(size, min(size*repliesAtOnce, buffers.SharedSize)))
+		r.buffer = buffers.Pool.Get(max(size, buffers.SharedSize))
 		*r.buffer = (*r.buffer)[:0]
 	}
 	return cap(*r.buffer)-len(*r.buffer) >= size
