@@ -52,6 +52,7 @@ func TestWhateverIsValidatedIsJudgedOrToldInOneSentence(t *testing.T) {
 		"a directive":                      {"# a comment\n%YAML 1.1\n---\n" + goodProfile, program.ExitFailed, []string{"standard input, document 1: found a directive of YAML", "1 profile and 0 pods with a broker checked, 1 problem"}},
 		"line breaks of an old Macintosh":  {strings.ReplaceAll(goodProfile+"---\n"+goodProfile, "\n", "\r"), program.ExitFailed, []string{`standard input: found a second document that no line "---" begins`}},
 		"a second document after an end":   {goodProfile + "... # the end\n" + goodProfile, program.ExitFailed, []string{`standard input: found a second document that no line "---" begins`}},
+		"a second one that is broken":      {goodProfile + "... # the end\n\"kind", program.ExitFailed, []string{`standard input: found a second document that no line "---" begins`}},
 		"UTF-16":                           {"\xff\xfea\x00", program.ExitFailed, []string{"standard input is text in UTF-16, as PowerShell writes it, expected YAML or JSON in UTF-8"}},
 		"a program":                        {"\x7fELF\x02\x00", program.ExitFailed, []string{"standard input is not text: found a zero byte at offset 5, expected YAML or JSON"}},
 		"text in another encoding":         {"kind: caf\xe9\n", program.ExitFailed, []string{"standard input is not text in UTF-8: found the byte 0xe9 at offset 9"}},

@@ -82,15 +82,15 @@ func documentsOf(name string, data []byte) (all []Document) {
 // directive matches a document that begins with a directive, after comments.
 var directive = regexp.MustCompile(`^(\s*(#.*)?\n)*%`)
 
-// hasMore reports whether a text has more than one document. YAML has more line breaks than split knows. Package
-// sigs.k8s.io/yaml reads the first document, and says nothing of the others.
+// hasMore reports whether a text whose first document can be read has more than one. YAML has more line breaks than split knows.
+// Package sigs.k8s.io/yaml reads the first document, and says nothing of the others.
 func hasMore(text []byte) bool {
 	decoder := stream.NewDecoder(bytes.NewReader(text))
-	var node stream.Node
-	if err := decoder.Decode(&node); err != nil {
-		return false
+	err := decoder.Decode(new(stream.Node))
+	if err == nil {
+		err = decoder.Decode(new(stream.Node))
 	}
-	return !errors.Is(decoder.Decode(&node), io.EOF)
+	return !errors.Is(err, io.EOF) // the first call may already return the error of a broken second document
 }
 
 // isSet reports whether a document is a profile file and no manifest: it is a list, or
