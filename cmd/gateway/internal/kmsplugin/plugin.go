@@ -82,7 +82,6 @@ type Plugin struct {
 	kmsapi.UnimplementedKeyManagementServiceServer
 
 	options  Options
-	provider string // the provider of the current key, for messages
 	checking singleflight.Group
 
 	mu   sync.Mutex
@@ -98,8 +97,7 @@ func New(o Options) *Plugin {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	provider, _ := keys.SplitID(o.Key)
-	p := &Plugin{options: o, provider: provider}
+	p := &Plugin{options: o}
 	if o.Metrics != nil {
 		o.Metrics.plugin = p
 	}

@@ -213,7 +213,7 @@ func TestATokenCountsOnlyFromItsPod(t *testing.T) {
 	locate(t, onNode, "192.0.2.9")
 	ofNode := n.token(t, Audience, onNode)
 	for _, allowed := range []bool{false, true, false} {
-		a.tokens.hostNetworkPods = allowed
+		a.tokens.options.HostNetworkPods = allowed
 		clear(a.tokens.known) // as if the gateway had started with another value
 		for _, from := range []string{"192.0.2.9", "192.0.2.10"} {
 			if _, err := a.Authenticate(t.Context(), ofNode, netip.MustParseAddr(from)); allowed != (err == nil) || !allowed && !errors.Is(err, service.ErrToken) {
@@ -221,7 +221,7 @@ func TestATokenCountsOnlyFromItsPod(t *testing.T) {
 			}
 		}
 	}
-	a.tokens.anyAddress = true
+	a.tokens.options.AnyAddress = true
 	if err := authenticate("192.0.2.2"); err != nil {
 		t.Errorf("in a network that replaces addresses: %v", err)
 	}

@@ -28,7 +28,7 @@ func (p place) has(address netip.Addr) bool {
 // placeOf returns the place of a pod. A pod on the network of its node has no address of its own,
 // and the network decides which address of the node its requests have.
 func (t *tokens) placeOf(ctx context.Context, pod service.Pod) (place, error) {
-	if t.anyAddress {
+	if t.options.AnyAddress {
 		return place{anywhere: true}, nil
 	}
 	found, err := t.kubernetes.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
@@ -37,7 +37,7 @@ func (t *tokens) placeOf(ctx context.Context, pod service.Pod) (place, error) {
 		return place{}, fmt.Errorf("%w: its pod was deleted", service.ErrToken)
 	case err != nil:
 		return place{}, fmt.Errorf("read the addresses of a pod: %w", err)
-	case found.Spec.HostNetwork && !t.hostNetworkPods:
+	case found.Spec.HostNetwork && !t.options.HostNetworkPods:
 		return place{}, fmt.Errorf("%w: its pod is on the network of its node (hostNetwork), so that the token would count from every address; the operator's value keyGateway.hostNetworkPods allows it", service.ErrToken)
 	case found.Spec.HostNetwork:
 		return place{anywhere: true}, nil

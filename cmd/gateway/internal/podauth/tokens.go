@@ -40,11 +40,8 @@ const (
 // tokens authenticates tokens.
 type tokens struct {
 	kubernetes kubernetes.Interface
-	audience   string
-	anyAddress bool
-	// hostNetworkPods reports whether pods on the network of their node are accepted.
-	hostNetworkPods bool
-	reviewing       *semaphore.Weighted
+	options    Options
+	reviewing  *semaphore.Weighted
 
 	mu    sync.Mutex
 	known map[[sha256.Size]byte]bearer
@@ -57,16 +54,13 @@ type bearer struct {
 }
 
 func newTokens(k kubernetes.Interface, o Options) *tokens {
-	return &tokens{
-		kubernetes: k, audience: o.Audience, anyAddress: o.AnyAddress, hostNetworkPods: o.HostNetworkPods,
-		reviewing: semaphore.NewWeighted(maxReviews), known: map[[sha256.Size]byte]bearer{},
-	}
+	return &tokens{kubernetes: k, options: o, reviewing: semaphore.NewWeighted(maxReviews), known: map[[sha256.Size]byte]bearer{}}
 }
 
 // pod returns the pod that a token is bound to. The token has to come from an address of the pod.
 func (t *tokens) pod(ctx context.Context, token string, from netip.Addr) (service.Pod, error) {
 	// Refuse most invalid tokens without a request to the API server.
-	expires, err := claimsOf(token, t.audience, time.Now())
+	expires, err := claimsOf(token, t.options.Audience, time.Now())
 	if err != nil {
 		return service.Pod{}, err
 	}
@@ -104,7 +98,7 @@ func (t *tokens) pod(ctx context.Context, token string, from netip.Addr) (servic
 // review asks the API server, which knows whether the pod still exists.
 func (t *tokens) review(ctx context.Context, token string) (service.Pod, error) {
 	review, err := t.kubernetes.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{
-		Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: []string{t.audience}},
+		Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: []string{t.options.Audience}},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		return service.Pod{}, fmt.Errorf("review a token: %w", err)
@@ -113,7 +107,7 @@ func (t *tokens) review(ctx context.Context, token string) (service.Pod, error) 
 	switch {
 	case !status.Authenticated:
 		return service.Pod{}, fmt.Errorf("%w: the API server does not know it", service.ErrToken)
-	case !slices.Contains(status.Audiences, t.audience):
+	case !slices.Contains(status.Audiences, t.options.Audience):
 		return service.Pod{}, fmt.Errorf("%w: the API server did not check its audience", service.ErrToken)
 	}
 	account, ok := strings.CutPrefix(status.User.Username, "system:serviceaccount:")
