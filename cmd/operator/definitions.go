@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -36,36 +37,51 @@ var watched = []string{"cryptoprofiles", "clustercryptoprofiles", "keyproviders"
 
 // awaitDefinitions returns nil once the API server has the definitions of all watched resources, or
 // when ctx ends. A manager that begins without one of them ends with an error after two minutes. While a
-// definition is missing, it answers probes at the address, unless that is "0": the process lives
-// and is not ready.
+// definition is missing, or the API server does not answer, it answers probes at the address, unless that
+// is "0": the process lives and is not ready. A process that ended instead would begin again only
+// after the pause of the kubelet, which grows to five minutes.
 func awaitDefinitions(ctx context.Context, kubernetes *rest.Config, healthAddress string) error {
 	client, err := discovery.NewDiscoveryClientForConfig(kubernetes)
 	if err != nil {
 		return fmt.Errorf("prepare to reach the cluster at %s: %w", kubernetes.Host, err)
 	}
-	missing, err := missingDefinitions(ctx, client)
-	if err != nil || len(missing) == 0 {
-		return err
+	why := obstacle(ctx, client)
+	if why == "" {
+		return nil
 	}
-	sentence := fmt.Sprintf("the resource definitions %s are not installed, and the operator begins once they are: set crds.install=true of the chart, or apply config/crd", strings.Join(missing, ", "))
-	log.Log.Info(sentence)
-	stop, err := answerProbes(ctx, healthAddress, sentence)
+	var answer atomic.Value
+	answer.Store(why)
+	stop, err := answerProbes(ctx, healthAddress, &answer)
 	if err != nil {
 		return err
 	}
 	defer stop()
-	for len(missing) > 0 {
+	for said := ""; why != ""; why = obstacle(ctx, client) {
+		if why != said {
+			log.Log.Info(why)
+			said = why
+		}
+		answer.Store(why)
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-time.After(definitionsPause):
 		}
-		if missing, err = missingDefinitions(ctx, client); err != nil {
-			return err
-		}
 	}
 	log.Log.Info("the resource definitions are installed")
 	return nil
+}
+
+// obstacle returns a sentence that says why the operator cannot begin yet, or "".
+func obstacle(ctx context.Context, client *discovery.DiscoveryClient) string {
+	missing, err := missingDefinitions(ctx, client)
+	switch {
+	case err != nil:
+		return fmt.Sprintf("the API server does not tell its resource definitions, and the operator begins once it does: %v", err)
+	case len(missing) > 0:
+		return fmt.Sprintf("the resource definitions %s are not installed, and the operator begins once they are: set crds.install=true of the chart, or apply config/crd", strings.Join(missing, ", "))
+	}
+	return ""
 }
 
 // missingDefinitions returns the names of the resource definitions that the API server does not
@@ -91,9 +107,9 @@ func missingDefinitions(ctx context.Context, client *discovery.DiscoveryClient) 
 	return missing, nil
 }
 
-// answerProbes serves /healthz, and says why the operator is not ready at all other
-// paths, until stop is called.
-func answerProbes(ctx context.Context, address, why string) (stop func(), err error) {
+// answerProbes serves /healthz, and says at all other paths why the operator is not ready, until
+// stop is called. why is a string.
+func answerProbes(ctx context.Context, address string, why *atomic.Value) (stop func(), err error) {
 	if address == "0" {
 		return func() {}, nil
 	}
@@ -103,7 +119,9 @@ func answerProbes(ctx context.Context, address, why string) (stop func(), err er
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/healthz", func(http.ResponseWriter, *http.Request) {})
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, why, http.StatusServiceUnavailable) })
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, why.Load().(string), http.StatusServiceUnavailable)
+	})
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: probeTimeout}
 	go func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

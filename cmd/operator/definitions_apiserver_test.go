@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,6 +22,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -155,4 +157,62 @@ func TestAnOperatorThatStartsBeforeItsResourceDefinitionsSaysSoAndBeginsByItself
 	if err := operator.Wait(); err != nil {
 		t.Errorf("the operator ended with %v, expected no error", err)
 	}
+}
+
+func TestAnOperatorThatStartsWhileTheAPIServerIsAwayWaitsForIt(t *testing.T) {
+	admin := apiserver.StartFor(t)
+	server, err := url.Parse(admin.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	away := rest.CopyConfig(admin)
+	address, _ := reserve(t)
+	away.Host = "https://" + address
+	health, _ := reserve(t)
+	ended := make(chan error, 1)
+	go func() { ended <- awaitDefinitions(t.Context(), away, health) }()
+	eventually(t, "the operator lives, and says that the API server does not answer", func() error {
+		code, _, err := answer("http://" + health + "/healthz")
+		if err != nil || code != http.StatusOK {
+			return fmt.Errorf("/healthz has the code %d: %w", code, err)
+		}
+		code, body, err := answer("http://" + health + "/readyz")
+		if err != nil || code != http.StatusServiceUnavailable || !strings.Contains(body, "connection refused") {
+			return fmt.Errorf("/readyz has the code %d, %q: %w", code, body, err)
+		}
+		return nil
+	})
+
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go relay(conn, server.Host)
+		}
+	}()
+	if err := <-ended; err != nil || t.Context().Err() != nil {
+		t.Errorf("the wait ended with %v, expected no error", err)
+	}
+}
+
+// relay connects a client with the server at an address.
+func relay(client net.Conn, to string) {
+	defer client.Close()
+	server, err := net.Dial("tcp", to)
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	go func() {
+		_, _ = io.Copy(server, client) // the end of either side ends both
+		server.Close()
+	}()
+	_, _ = io.Copy(client, server)
 }
