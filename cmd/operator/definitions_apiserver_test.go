@@ -187,7 +187,7 @@ func TestAnOperatorThatStartsWhileTheAPIServerIsAwayWaitsForIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
+	t.Cleanup(func() { _ = listener.Close() })
 	go func() {
 		for {
 			conn, err := listener.Accept()
@@ -202,17 +202,17 @@ func TestAnOperatorThatStartsWhileTheAPIServerIsAwayWaitsForIt(t *testing.T) {
 	}
 }
 
-// relay connects a client with the server at an address.
+// relay copies what comes from either side to the other one. The end of either ends both.
 func relay(client net.Conn, to string) {
-	defer client.Close()
+	defer func() { _ = client.Close() }()
 	server, err := net.Dial("tcp", to)
 	if err != nil {
-		return
+		return // the client sees that its connection is closed
 	}
-	defer server.Close()
 	go func() {
-		_, _ = io.Copy(server, client) // the end of either side ends both
-		server.Close()
+		_, _ = io.Copy(server, client)
+		_ = server.Close()
 	}()
 	_, _ = io.Copy(client, server)
+	_ = server.Close()
 }
