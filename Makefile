@@ -62,6 +62,7 @@ build-openssl: ## Build the broker and the key gateway with TLS by OpenSSL as dy
 
 .PHONY: krew
 krew: ## Build the kubectl plugin for each platform and the manifest for krew into dist/krew, from the commit (URL=https://…).
+	@[ -z "$(VERSION)" ] || { echo "make krew takes the version from the chart, found VERSION=$(VERSION)" >&2; exit 2; }
 	hack/release/release --parts plugin --out dist/krew --url "$(URL)"
 
 .PHONY: release
