@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/template"
 )
@@ -58,7 +59,8 @@ func (r *release) plugin(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
 	var downloads []download
-	for _, p := range append(everyday[:len(everyday):len(everyday)], platform{"windows", "amd64"}) {
+	for _, p := range slices.Concat(everyday, []platform{{"windows", "amd64"}}) {
+		progress("%s for %s/%s", pluginProgram, p.os, p.arch)
 		binary := filepath.Join(folder, p.os+"-"+p.arch)
 		if err := r.build(ctx, pluginProgram, p, "off", binary); err != nil {
 			return err
