@@ -188,31 +188,8 @@ func TestAnOperatorThatStartsWhileTheAPIServerIsAwayWaitsForIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go relay(conn, server.Host)
-		}
-	}()
+	go loopback.Relay(listener, server.Host)
 	if err := <-ended; err != nil {
 		t.Errorf("the wait ended with %v, expected no error", err)
 	}
-}
-
-// relay copies what comes from either side to the other one. The end of either ends both.
-func relay(client net.Conn, to string) {
-	defer func() { _ = client.Close() }()
-	server, err := net.Dial("tcp", to)
-	if err != nil {
-		return // the client sees that its connection is closed
-	}
-	go func() {
-		_, _ = io.Copy(server, client)
-		_ = server.Close()
-	}()
-	_, _ = io.Copy(client, server)
-	_ = server.Close()
 }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package loopback reserves addresses of this machine for servers that tests start.
+// Package loopback reserves addresses of this machine for servers that tests start, and relays connections to them.
 package loopback
 
 import (
 	"fmt"
+	"io"
+	"net"
 	"net/netip"
 	"os"
 	"syscall"
@@ -46,4 +48,32 @@ func open() (int, error) {
 		syscall.CloseOnExec(socket)
 	}
 	return socket, err
+}
+
+// Relay connects each client of a listener with the server at an address, until the listener is closed. A client whose server
+// cannot be reached, or has ended, sees that its connection is closed.
+func Relay(front net.Listener, to string) {
+	for {
+		client, err := front.Accept()
+		if err != nil {
+			return
+		}
+		go relay(client, to)
+	}
+}
+
+// relay copies what comes from either side to the other one. The end of either ends both.
+func relay(client net.Conn, to string) {
+	defer func() { _ = client.Close() }()
+	server, err := net.Dial("tcp", to)
+	if err != nil {
+		return
+	}
+	go func() {
+		_, _ = io.Copy(server, client)
+		_ = server.Close()
+		_ = client.Close()
+	}()
+	_, _ = io.Copy(client, server)
+	_ = server.Close()
 }

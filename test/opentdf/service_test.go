@@ -12,7 +12,6 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -25,6 +24,7 @@ import (
 	"github.com/opentdf/platform/lib/ocrypto"
 
 	"github.com/crypto-broker/crypto-broker-operator/test/issuer"
+	"github.com/crypto-broker/crypto-broker-operator/test/loopback"
 )
 
 // gateway is the program of the service.
@@ -118,29 +118,8 @@ access: {allowWithoutAttributes: true}
 	if line.Msg != "listening" {
 		t.Fatal("the service has ended without listening")
 	}
-	go forward(front, line.Address)
+	go loopback.Relay(front, line.Address)
 	return endpoints{url, idp.URL}
-}
-
-// forward connects clients to the service until the listener is closed.
-func forward(front net.Listener, to string) {
-	for {
-		client, err := front.Accept()
-		if err != nil {
-			return
-		}
-		service, err := net.Dial("tcp", to)
-		if err != nil {
-			_ = client.Close() // the client sees it
-			continue
-		}
-		copyTo := func(to, from net.Conn) {
-			_, _ = io.Copy(to, from) // one of both has gone
-			_, _ = to.Close(), from.Close()
-		}
-		go copyTo(client, service)
-		go copyTo(service, client)
-	}
 }
 
 // writeKeys returns a directory with a key of each algorithm.

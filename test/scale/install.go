@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -23,6 +22,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
+	"github.com/crypto-broker/crypto-broker-operator/test/loopback"
 	"github.com/crypto-broker/crypto-broker-operator/test/runner"
 )
 
@@ -125,31 +125,8 @@ func (i *installation) listen(ctx context.Context, service *corev1.Service) erro
 	if i.relay, err = (&net.ListenConfig{}).Listen(ctx, "tcp", from); err != nil {
 		return fmt.Errorf("listen at the address of the webhooks' Service: %w", err)
 	}
-	go func() {
-		for {
-			client, err := i.relay.Accept()
-			if err != nil {
-				return // it was closed
-			}
-			go relay(client, net.JoinHostPort("127.0.0.1", port))
-		}
-	}()
+	go loopback.Relay(i.relay, net.JoinHostPort("127.0.0.1", port))
 	return nil
-}
-
-// relay copies what comes from either side to the other one.
-func relay(client net.Conn, to string) {
-	defer func() { _ = client.Close() }() // whichever side ends, both do
-	var dialer net.Dialer
-	server, err := dialer.Dial("tcp", to)
-	if err != nil {
-		return // the operator does not run, and a closed connection says so
-	}
-	go func() {
-		_, _ = io.Copy(server, client)
-		_ = server.Close()
-	}()
-	_, _ = io.Copy(client, server)
 }
 
 func (i *installation) stop() error {
